@@ -1,0 +1,61 @@
+"""Distributed cron without a leader: every instance schedules, exactly one runs each due run."""
+
+from anarchon.backends.memory import MemoryBackend
+from anarchon.backends.redis.backend import RedisBackend, ValkeyBackend
+from anarchon.backends.redis.strategies.lease import Lease
+from anarchon.engine.environment import Environment
+from anarchon.errors import (
+    AnarchonError,
+    ConfigurationError,
+    NoRetry,
+    RunMoved,
+    RunRefused,
+    ScheduleError,
+    SchedulerStateError,
+    StoreError,
+    StoreFormatError,
+    StorePermissionError,
+    StoreRefused,
+    StoreServerError,
+    StoreUnavailable,
+    UnknownJobError,
+)
+from anarchon.runs import AttemptRecord, Run, RunRecord, RunStatus, Trigger
+from anarchon.scheduler import Health, JobInfo, JobSettings, Scheduler
+from anarchon.schedules import Cron, Every, Schedule
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AnarchonError",
+    "AttemptRecord",
+    "ConfigurationError",
+    "Cron",
+    "Environment",
+    "Every",
+    "Health",
+    "JobInfo",
+    "JobSettings",
+    "Lease",
+    "MemoryBackend",
+    "NoRetry",
+    "RedisBackend",
+    "Run",
+    "RunMoved",
+    "RunRecord",
+    "RunRefused",
+    "RunStatus",
+    "Schedule",
+    "ScheduleError",
+    "Scheduler",
+    "SchedulerStateError",
+    "StoreError",
+    "StoreFormatError",
+    "StorePermissionError",
+    "StoreRefused",
+    "StoreServerError",
+    "StoreUnavailable",
+    "Trigger",
+    "UnknownJobError",
+    "ValkeyBackend",
+]

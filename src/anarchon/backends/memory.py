@@ -1,0 +1,148 @@
+"""A store in this process's memory: for tests, and for one process that needs no server."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from anarchon.backends.base import (
+    Answer,
+    ClaimAnswer,
+    ClaimRequest,
+    FinishAnswer,
+    HeartbeatAnswer,
+    JobTerms,
+    Outcome,
+    Registered,
+)
+from anarchon.backends.history import ATTEMPTS_READ_PER_RUN, Standing, compose
+from anarchon.backends.reference import JobBook, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anarchon.runs import RunRecord
+
+
+def _wall_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class MemoryBackend:
+    """Claims decided in this process: schedulers that share one object share its jobs.
+
+    It follows every rule of the lease strategy but outlives nothing: what it knows is gone with the
+    process. `clock` answers the store's time in milliseconds; by default this host's.
+    """
+
+    def __init__(self, *, clock: Callable[[], int] = _wall_clock) -> None:
+        """Make an empty store."""
+        self._clock = clock
+        self.books: dict[str, JobBook] = {}
+        self.instances: dict[str, tuple[int, str]] = {}
+
+    @property
+    def shares_connection(self) -> bool:
+        """There is no connection: any loop and thread may call."""
+        return True
+
+    def connect(self, *, timeout: float) -> MemoryStore:  # noqa: ARG002 - nothing here waits
+        """A store over this memory."""
+        return MemoryStore(self, self._clock)
+
+    def book(self, job: str) -> JobBook:
+        """What is stored of a job."""
+        return self.books.setdefault(job, JobBook())
+
+
+class MemoryStore:
+    """One connection to a `MemoryBackend`."""
+
+    def __init__(self, backend: MemoryBackend, now: Callable[[], int]) -> None:
+        """Serve `backend` by the clock `now`."""
+        self._backend = backend
+        self._now = now
+
+    async def open(self) -> tuple[str, ...]:
+        """Nothing to look at."""
+        return ()
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def place(self, job: str) -> str:
+        """The book of the job."""
+        return f"MemoryBackend.books[{job!r}]"
+
+    async def clock(self, runner: str, told: str, silent: int) -> int:
+        """The store's time; keeps this runner's presence."""
+        now = self._now()
+        instances = self._backend.instances
+        if runner and told:
+            instances[runner] = (now, told)
+            for name in [n for n, (seen, _) in instances.items() if seen + silent < now]:
+                del instances[name]
+        elif runner:
+            instances.pop(runner, None)
+        return now
+
+    async def register(self, terms: JobTerms) -> Registered:
+        """Tell the store of a job and its schedule."""
+        return self._backend.book(terms.job).register(terms, self._now())
+
+    async def claim(self, terms: JobTerms, request: ClaimRequest) -> ClaimAnswer:
+        """Ask for a run."""
+        return self._backend.book(terms.job).claim(terms, request, self._now())
+
+    async def heartbeat(self, terms: JobTerms, run: str, token: str) -> HeartbeatAnswer:
+        """Keep a lease."""
+        return self._backend.book(terms.job).heartbeat(terms, run, token, self._now())
+
+    async def finish(  # noqa: PLR0913 - the call's own parts
+        self, terms: JobTerms, run: str, token: str, outcome: Outcome, error: str, delay: int
+    ) -> FinishAnswer:
+        """Tell how an attempt ended."""
+        book = self._backend.book(terms.job)
+        return book.finish(terms, run, token, outcome, error, delay, self._now())
+
+    async def release(  # noqa: PLR0913 - the call's own parts
+        self, terms: JobTerms, run: str, token: str, kind: Outcome, delay: int = 0, last: int = 0
+    ) -> Answer:
+        """Give a lease back."""
+        book = self._backend.book(terms.job)
+        return book.release(terms, run, token, kind, delay, last, self._now())
+
+    async def cancel(self, job: str, run: str, history_size: int) -> Answer:
+        """Cancel a run for the whole cluster."""
+        return self._backend.book(job).cancel(history_size, run, self._now())
+
+    async def pause(self, job: str, until: int, note: str) -> Answer:
+        """Hold back a job's scheduled runs."""
+        self._backend.book(job).paused = (until, note)
+        return Answer(ok=True, time=self._now())
+
+    async def resume(self, job: str) -> Answer:
+        """Let a paused job go on."""
+        self._backend.book(job).paused = None
+        return Answer(ok=True, time=self._now())
+
+    async def forget(self, job: str) -> Answer:
+        """Delete all that is stored of a job, unless a run of it is live."""
+        now = self._now()
+        if not self._backend.book(job).forgettable(now):
+            return Answer(ok=False, time=now)
+        del self._backend.books[job]
+        return Answer(ok=True, time=now)
+
+    async def history(self, job: str, limit: int) -> tuple[RunRecord, ...]:
+        """The newest runs of a job, newest first."""
+        book = self._backend.books.get(job) or JobBook()
+        read = limit * ATTEMPTS_READ_PER_RUN
+        standings = {
+            run: Standing(record.state, record.attempt, record.outcome)
+            for run, record in book.records.items()
+            if isinstance(record, Record)
+        }
+        began = book.attempts[::-1][:read]
+        results = book.results_in_order()[::-1][:read]
+        return compose(job, began, results, standings, limit)

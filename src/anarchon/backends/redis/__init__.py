@@ -1,0 +1,1 @@
+"""Claims decided in Redis or Valkey."""

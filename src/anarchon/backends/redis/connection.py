@@ -1,0 +1,158 @@
+"""One connection to a server: scripts by digest, calls within a deadline, checks at the start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from typing import TYPE_CHECKING
+
+from anarchon.backends.base import STORE_FORMAT
+from anarchon.backends.redis.clients.base import NoScript
+from anarchon.backends.redis.scripts import Script, script
+from anarchon.errors import (
+    StoreError,
+    StoreFormatError,
+    StorePermissionError,
+    StoreRefused,
+    StoreServerError,
+    StoreUnavailable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from anarchon.backends.redis.clients.base import Argument, Client, Reply
+    from anarchon.backends.redis.keys import Keys
+
+CALLS_AT_ONCE = 16
+"""How many calls of one connection are under way at once; the others wait their turn."""
+
+
+class Connection:
+    """Calls scripts through a client; heals a script cache that was emptied."""
+
+    def __init__(self, connect: Callable[[float], Client], keys: Keys, timeout: float) -> None:
+        """Not connected yet; no call takes longer than `timeout` seconds."""
+        self._connect = connect
+        self._timeout = timeout
+        self._client: Client | None = None
+        self._turn = asyncio.Semaphore(CALLS_AT_ONCE)
+        self.keys = keys
+
+    async def call(
+        self, name: str, keys: Sequence[str], arguments: Sequence[Argument]
+    ) -> list[Reply]:
+        """Call a script; the answer is a flat list."""
+        reply = await self._within(self._run(script(name), keys, arguments))
+        if not isinstance(reply, list):
+            message = f"script {name} answered {reply!r} instead of a list"
+            raise StoreError(message)
+        return reply
+
+    async def _run(
+        self, called: Script, keys: Sequence[str], arguments: Sequence[Argument]
+    ) -> Reply:
+        parts: tuple[Argument, ...] = (called.sha, len(keys), *keys, *arguments)
+        async with self._turn:
+            client = self._open_client()
+            try:
+                return await client.send("EVALSHA", *parts)
+            except NoScript:
+                # The cache is volatile: a restart, SCRIPT FLUSH or failover empties it.
+                pass
+            except StoreUnavailable as first:
+                # A connection that the server closed while it was idle shows at the next command.
+                # Every call may be repeated; but what the first copy did stays unknown.
+                try:
+                    return await client.send("EVALSHA", *parts)
+                except NoScript:
+                    pass
+                except StoreRefused as second:
+                    raise first from second
+            await client.send("SCRIPT", "LOAD", called.text)
+            return await client.send("EVALSHA", *parts)
+
+    async def open(self) -> tuple[str, ...]:
+        """Look whether this server can serve as a store; answers warnings."""
+        try:
+            await self._check_format()
+        except StoreRefused as error:
+            if "READONLY" in str(error):
+                message = (
+                    "the server is a replica and takes no writes: point anarchon at the primary"
+                )
+                raise StoreServerError(message) from error
+            raise
+        await self._check_permissions()
+        await self.call("clock", [self.keys.instances], ["", "", 0, ""])  # may this key be used?
+        return await self._warnings()
+
+    async def close(self) -> None:
+        """Close the client if it was opened here; never raises."""
+        client, self._client = self._client, None
+        if client is not None:
+            # Nothing can be done about a connection that does not close.
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(client.close(), self._timeout)
+
+    def _open_client(self) -> Client:
+        # Made here and not in __init__: an asyncio client belongs to the loop that first uses it.
+        if self._client is None:
+            self._client = self._connect(self._timeout)
+        return self._client
+
+    async def _within(self, call: Awaitable[Reply]) -> Reply:
+        # No client's own timeouts are relied on; what was cut off here may have happened.
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await call
+        except TimeoutError as error:
+            message = f"no answer within {self._timeout:g} s"
+            raise StoreUnavailable(message) from error
+
+    async def _check_format(self) -> None:
+        found = (await self.call("format", [self.keys.format], [STORE_FORMAT]))[2]
+        if not re.fullmatch("[0-9]{1,9}", str(found)):
+            message = (
+                f"the key {self.keys.format!r} holds {found!r}, which anarchon did not write:"
+                " choose another prefix, or delete the key if it is left over"
+            )
+            raise StoreFormatError(message)
+        if int(str(found)) > STORE_FORMAT:
+            message = (
+                f"the store holds format {found}, this version of anarchon reads up to"
+                f" {STORE_FORMAT}: upgrade anarchon here, or choose another prefix"
+            )
+            raise StoreFormatError(message)
+
+    async def _check_permissions(self) -> None:
+        refused = (await self.call("check", [self.keys.format], ["types"]))[1:]
+        refused += (await self.call("check", [self.keys.never], ["delete"]))[1:]
+        if refused:
+            commands = ", ".join(str(command).lower() for command in refused[::2])
+            message = (
+                f"this user may not call: {commands}. Grant these to the user on the keys"
+                f" {{{self.keys.prefix}*}}:*, {self.keys.format} and {self.keys.instances}"
+            )
+            raise StorePermissionError(message)
+
+    async def _warnings(self) -> tuple[str, ...]:
+        try:
+            info = await self._within(self._open_client().send("INFO", "memory"))
+        except (StorePermissionError, StoreRefused):
+            return ()  # INFO is a courtesy that the minimal permissions leave out
+        facts = _facts(str(info))
+        policy = facts.get("maxmemory_policy", "noeviction")
+        if facts.get("maxmemory", "0") != "0" and policy.startswith("allkeys"):
+            warning = (
+                f"the server may evict anarchon's keys (maxmemory-policy {policy}): a run could"
+                " then be started twice. Set maxmemory-policy to noeviction, or to a volatile-* policy"
+            )
+            return (warning,)
+        return ()
+
+
+def _facts(info: str) -> dict[str, str]:
+    pairs = (line.partition(":") for line in info.splitlines() if ":" in line)
+    return {name: value.strip() for name, _, value in pairs}

@@ -1,0 +1,22 @@
+-- format: the number of the store's format, written by the first who starts.
+--
+-- KEYS  1 format (string)
+-- ARGV  1 the format that this version writes
+--
+-- Answers  {ok, TIME, what stands there}
+--
+-- The HDEL writes nothing, on a missing key as on a string; it lets the script be refused on a
+-- replica, and the SET through when memory is full.
+
+if redis.replicate_commands then redis.replicate_commands() end
+local tried = redis.pcall('HDEL', KEYS[1], '!')
+if type(tried) == 'table' and tried.err and not string.find(tried.err, 'WRONGTYPE', 1, true) then
+  return tried
+end
+local found = redis.call('GET', KEYS[1])
+if not found then
+  redis.call('SET', KEYS[1], ARGV[1])
+  found = ARGV[1]
+end
+local t = redis.call('TIME')
+return {'ok', tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000), found}

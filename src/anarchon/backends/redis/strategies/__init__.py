@@ -1,0 +1,1 @@
+"""How one winner is picked."""

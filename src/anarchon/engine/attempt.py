@@ -1,0 +1,270 @@
+"""Runs a job's function once under a lease: async or in a thread, with timeout and cancelling."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import inspect
+import logging
+import threading
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from anarchon.backends.base import Outcome
+from anarchon.engine.driver import Descendants, Driven, Ended, awaited
+from anarchon.engine.log import RUNS, tell
+from anarchon.errors import NoRetry
+
+if TYPE_CHECKING:
+    import contextvars
+    import types
+    from collections.abc import Awaitable, Callable
+
+    from anarchon.engine.heartbeat import HeldLease
+    from anarchon.runs import Run
+
+ERROR_HEAD = 500
+ERROR_TAIL = 3000
+
+
+class Interruption(enum.Enum):
+    """Why a body was told to stop before its end."""
+
+    LOST = "lost"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed-out"
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt ended here.
+
+    `outcome` is what the store is to be told; None where nothing may be written, because the lease
+    could no longer be believed in.
+    """
+
+    outcome: Outcome | None
+    value: object = None
+    error: BaseException | None = None
+
+    @property
+    def text(self) -> str:
+        """The error as history keeps it: its line and the end of its traceback."""
+        return "" if self.error is None else error_text(self.error)
+
+
+def error_text(error: BaseException) -> str:
+    """An exception in at most a few kilobytes, also where its own `str` fails."""
+    name = type(error).__qualname__
+    try:
+        head = f"{name}: {error}" if str(error) else name
+    except Exception:  # noqa: BLE001 - the user's own __str__ may raise anything
+        head = f"{name} (its text cannot be had)"
+    try:
+        frames = "".join(traceback.format_tb(_in_the_job(error), limit=-20))
+    except Exception:  # noqa: BLE001 - a traceback is a courtesy
+        frames = ""
+    text = head[:ERROR_HEAD]
+    if frames:
+        text += "\n" + frames[-ERROR_TAIL:].rstrip()
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _in_the_job(error: BaseException) -> types.TracebackType | None:
+    """The part of a traceback that lies in the job: the frames of this package come before it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
+        trace = trace.tb_next
+    return trace
+
+
+class Attempt:
+    """One attempt at a run, from its start to its end on this instance."""
+
+    def __init__(  # noqa: PLR0913 - what an attempt is made of
+        self,
+        function: Callable[..., object],
+        run: Run,
+        held: HeldLease,
+        *,
+        in_thread: bool,
+        takes_run: bool,
+        timeout: float | None,
+    ) -> None:
+        """Prepare to call `function`; `timeout` is in seconds."""
+        self.run = run
+        self.held = held
+        self.in_thread = in_thread
+        self._function = function
+        self._arguments: tuple[Run, ...] = (run,) if takes_run else ()
+        self._timeout = timeout
+        self._descendants = Descendants()
+        self._body: asyncio.Task[Ended] | None = None
+        self._why: Interruption | None = None
+
+    async def carry_out(self) -> Ending:
+        """Run the function to its end. Raises nothing but the caller's own cancellation."""
+        loop = asyncio.get_running_loop()
+        self.held.on_change = lambda: _from_any_thread(loop, self._look_at_lease)
+        self._fence_timer = loop.call_soon(self._watch_belief)
+        timer = loop.call_later(self._timeout, self._time_out) if self._timeout else None
+        try:
+            return self._ending(await self._run_body(loop))
+        finally:
+            self.held.on_change = lambda: None
+            self._fence_timer.cancel()
+            if timer:
+                timer.cancel()
+
+    def interrupt(self, why: Interruption) -> None:
+        """Tell the body to stop: a coroutine is cancelled, a thread finds `run.lost` set."""
+        if self._why is None:
+            self._why = why
+        self.held.stop_signal.set()
+        self._descendants.cancel()
+        if self._body is not None and not self._body.done():
+            self._body.cancel()
+
+    # -- how it runs ---------------------------------------------------------------------------
+
+    _fence_timer: asyncio.Handle
+
+    def _watch_belief(self) -> None:
+        loop = asyncio.get_running_loop()
+        rest = self.held.seconds_believed()
+        if rest <= 0:
+            self._fence()
+        else:
+            self._fence_timer = loop.call_later(min(rest, 60.0), self._watch_belief)
+
+    def _fence(self) -> None:
+        if self._why is not Interruption.LOST:
+            message = (
+                f"{self.run.job}: the lease of attempt {self.run.attempt} could not be renewed in"
+                " time, so this instance stops; another one may have the run by now"
+            )
+            tell(RUNS, logging.WARNING, "run.fenced", message, **self.fields)
+        self.held.lose()
+
+    def _look_at_lease(self) -> None:
+        if self.held.lost:
+            self._why = None  # nothing that happened before matters: nothing of it may be written
+            self.interrupt(Interruption.LOST)
+        elif self.held.cancel_asked:
+            self.interrupt(Interruption.CANCELLED)
+
+    def _time_out(self) -> None:
+        self.interrupt(Interruption.TIMED_OUT)
+        if self.in_thread:
+            message = (
+                f"{self.run.job}: attempt {self.run.attempt} is past its timeout; a thread cannot"
+                " be stopped from outside, so its lease is kept until the function returns (it can"
+                " look at run.lost)"
+            )
+            tell(RUNS, logging.WARNING, "run.overdue", message, **self.fields)
+
+    async def _run_body(self, loop: asyncio.AbstractEventLoop) -> Ended:
+        context = self._descendants.context()
+        if self.in_thread:
+            ended = await _in_thread(loop, context, self._call, f"anarchon-{self.run.job}"[:60])
+            if ended.error is not None or not inspect.isawaitable(ended.value):
+                return ended
+            body = awaited(cast("Awaitable[object]", ended.value))
+        else:
+            body = awaited(cast("Awaitable[object]", _Late(self._call)))
+        task = asyncio.Task(Driven(body, self.held.believed), loop=loop, context=context)
+        self._body = task
+        if self._why is not None:
+            task.cancel()
+        return await _end_of(task)
+
+    def _call(self) -> object:
+        return self._function(*self._arguments)
+
+    def _ending(self, ended: Ended) -> Ending:
+        if not self.held.believed():
+            return Ending(None, error=ended.error)
+        why = self._why
+        if why is Interruption.TIMED_OUT:
+            return Ending(Outcome.TIMED_OUT, error=ended.error or TimeoutError())
+        if ended.error is None:
+            return Ending(Outcome.SUCCEEDED, value=ended.value)
+        if why is Interruption.SHUTDOWN:
+            return Ending(Outcome.RELEASED, error=ended.error)
+        if why is Interruption.CANCELLED:
+            return Ending(Outcome.CANCELLED, error=ended.error)
+        no_retry = isinstance(ended.error, NoRetry)
+        return Ending(Outcome.NO_RETRY if no_retry else Outcome.FAILED, error=ended.error)
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """What log lines tell of this attempt."""
+        return {
+            "job": self.run.job,
+            "run": self.held.run,
+            "slot": self.run.slot,
+            "attempt": self.run.attempt,
+            "runner": self.run.runner,
+            "trigger": str(self.run.trigger),
+        }
+
+
+class _Late:
+    """Calls the function at the first step, so that the call is a step of the body's task."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    def __await__(self) -> Any:
+        called = self._call()
+        if inspect.isawaitable(called):
+            return called.__await__()
+        return _nothing_to_await(called).__await__()
+
+
+async def _nothing_to_await(value: object) -> object:
+    return value
+
+
+async def _end_of(task: asyncio.Task[Ended]) -> Ended:
+    """Wait for a body's task, whatever becomes of it; only our own cancellation is raised."""
+    while not task.done():
+        await asyncio.wait([task])
+    if task.cancelled():
+        return Ended(error=asyncio.CancelledError())
+    error = task.exception()
+    return Ended(error=error) if error is not None else task.result()
+
+
+async def _in_thread(
+    loop: asyncio.AbstractEventLoop,
+    context: contextvars.Context,
+    call: Callable[[], object],
+    name: str,
+) -> Ended:
+    """Call in a thread of its own: a daemon, since a function may never return."""
+    done: asyncio.Future[Ended] = loop.create_future()
+
+    def tell_end(ended: Ended) -> None:
+        if not done.done():
+            done.set_result(ended)
+
+    def body() -> None:
+        try:
+            ended = Ended(value=context.run(call))
+        except BaseException as error:  # noqa: BLE001 - the body's end, whatever it was
+            ended = Ended(error=error)
+        _from_any_thread(loop, lambda: tell_end(ended))
+
+    threading.Thread(target=body, name=name, daemon=True).start()
+    return await done
+
+
+def _from_any_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    try:
+        loop.call_soon_threadsafe(call)
+    except RuntimeError:
+        # The loop is closed: the scheduler was stopped and gave this body up.
+        logging.getLogger("anarchon.runs").debug("a body ended after its scheduler", exc_info=True)

@@ -1,0 +1,239 @@
+"""Leases that this instance holds: kept alive, and given up in time.
+
+The holder fences itself. It believes in its lease until 0.9 of the lease after the *sending* of the
+last call that was answered *won* or *ok*, by its own clock; the store counts from the arrival,
+which is later. So the holder stops before anybody else can start, without a word from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+from anarchon.engine.clock import sleep_until
+from anarchon.engine.link import Link, Pauses
+from anarchon.engine.log import RUNS, tell
+from anarchon.errors import StoreError
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Coroutine
+
+    from anarchon.backends.base import JobTerms
+    from anarchon.engine.clock import Clock
+
+BELIEVED_SHARE = 0.9
+
+
+class HeldLease:
+    """The right to one attempt, as far as this instance may believe in it. Read from any thread."""
+
+    def __init__(  # noqa: PLR0913 - what a lease is
+        self, clock: Clock, terms: JobTerms, run: str, token: str, attempt: int, sent: float
+    ) -> None:
+        """Granted in answer to a call that was sent at `sent`."""
+        self._clock = clock
+        self.terms = terms
+        self.run = run
+        self.token = token
+        self.attempt = attempt
+        self.stop_signal = threading.Event()
+        self.lost = False
+        self.cancel_asked = False
+        self.ended = False
+        self.on_change: Callable[[], None] = lambda: None
+        self.believed_until = 0.0
+        self.prolong(sent)
+
+    def prolong(self, sent: float) -> None:
+        """Count from a call that was sent at `sent` and answered with yes."""
+        until = sent + BELIEVED_SHARE * self.terms.lease / 1000
+        self.believed_until = max(self.believed_until, until)
+
+    def believed(self) -> bool:
+        """Whether the job may take another step."""
+        return not self.lost and self._clock.boot() < self.believed_until
+
+    def seconds_believed(self) -> float:
+        """How long it may still be believed in, if nothing more is heard."""
+        return self.believed_until - self._clock.boot()
+
+    def lose(self) -> None:
+        """Never believe in it again, and tell whoever runs the job, also a thread that looks."""
+        self.lost = True
+        self.stop_signal.set()
+        self.on_change()
+
+
+class Carrier(Protocol):
+    """What carries heartbeats: a thread with an event loop of its own, or tasks of this loop."""
+
+    async def start(self) -> None:
+        """Be ready to carry."""
+        ...
+
+    def spawn(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Run a coroutine; any thread may call."""
+        ...
+
+    async def stop(self, last: Coroutine[object, object, None]) -> None:
+        """Cancel all that is carried, run `last`, and end."""
+        ...
+
+
+class TaskCarrier:
+    """Carries heartbeats as tasks of the loop that also runs the jobs."""
+
+    def __init__(self) -> None:
+        """Carry nothing yet."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Nothing to make ready."""
+
+    def spawn(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Run a coroutine as a task."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self, last: Coroutine[object, object, None]) -> None:
+        """Cancel the tasks, and run `last`."""
+        await _end(self._tasks)
+        await last
+
+
+class ThreadCarrier:
+    """Carries heartbeats in a thread of their own, which no job can block."""
+
+    def __init__(self) -> None:
+        """No thread yet."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start the thread."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._turn, args=(self._loop,), name="anarchon-heartbeat", daemon=True
+        )
+        self._thread.start()
+
+    @staticmethod
+    def _turn(loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            loop.close()
+
+    def spawn(self, coroutine: Coroutine[object, object, None]) -> None:
+        """Run a coroutine in the thread."""
+        if self._loop is None:
+            coroutine.close()
+            return
+        self._loop.call_soon_threadsafe(self._spawn_there, coroutine)
+
+    def _spawn_there(self, coroutine: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self, last: Coroutine[object, object, None]) -> None:
+        """Cancel what is carried, run `last` in the thread, and end the thread."""
+        loop, self._loop = self._loop, None
+        if loop is None or self._thread is None:
+            last.close()
+            return
+
+        async def ending() -> None:
+            await _end(self._tasks)
+            await last
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ending(), loop))
+        loop.call_soon_threadsafe(loop.stop)
+        # The loop's last turn is short, and its thread holds nothing that this one waits for.
+        self._thread.join(timeout=1.0)
+
+
+async def _end(tasks: set[asyncio.Task[None]]) -> None:
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)
+
+
+class Heartbeats:
+    """Keeps leases alive, each by a heartbeat every `interval` seconds, until ended or lost."""
+
+    def __init__(
+        self, link: Link, carrier: Carrier, clock: Clock, rng: random.Random, interval: float
+    ) -> None:
+        """Send over `link`, carried by `carrier`."""
+        self._link = link
+        self._carrier = carrier
+        self._clock = clock
+        self._random = rng
+        self._interval = interval
+
+    async def start(self) -> None:
+        """Be ready to keep leases."""
+        await self._carrier.start()
+
+    def keep(self, held: HeldLease) -> None:
+        """Keep a lease until `held.ended`, or until it is lost."""
+        self._carrier.spawn(self._keep(held))
+
+    async def stop(self) -> None:
+        """Send no more, and close the connection."""
+        await self._carrier.stop(self._link.store.close())
+
+    async def _keep(self, held: HeldLease) -> None:
+        while not held.ended:
+            await sleep_until(self._clock, self._clock.boot() + self._interval)
+            if not await self._prolong(held):
+                return
+
+    async def _prolong(self, held: HeldLease) -> bool:
+        """One heartbeat, repeated until answered. False when there is nothing more to keep."""
+        pauses = Pauses(self._random)
+        while not held.ended:
+            if not held.believed():
+                held.lose()
+                return False
+            try:
+                asked = await self._link.ask(
+                    lambda store: store.heartbeat(held.terms, held.run, held.token)
+                )
+            except StoreError:
+                await asyncio.sleep(max(0.0, min(pauses.next(), held.seconds_believed())))
+                continue
+            if not asked.answer.ok:
+                if not held.ended:
+                    self._tell_lost(held)
+                    held.lose()
+                return False
+            held.prolong(asked.sent)
+            if asked.answer.cancel and not held.cancel_asked:
+                held.cancel_asked = True
+                held.on_change()
+            return True
+        return False
+
+    def _tell_lost(self, held: HeldLease) -> None:
+        message = (
+            f"{held.terms.job}: the lease of attempt {held.attempt} was lost: another instance has"
+            " the run, or the store forgot it"
+        )
+        tell(
+            RUNS,
+            logging.WARNING,
+            "run.lost",
+            message,
+            job=held.terms.job,
+            run=held.run,
+            attempt=held.attempt,
+        )

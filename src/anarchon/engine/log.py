@@ -1,0 +1,30 @@
+"""Log lines with a stable event name and fields, under ``anarchon.*``.
+
+Every line carries ``event`` and its fields as attributes of the record (by ``extra``). The library
+adds a null handler and configures nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+
+logging.getLogger("anarchon").addHandler(logging.NullHandler())
+
+SCHEDULER = logging.getLogger("anarchon.scheduler")
+CLAIMS = logging.getLogger("anarchon.claims")
+RUNS = logging.getLogger("anarchon.runs")
+STORE = logging.getLogger("anarchon.store")
+
+
+def tell(
+    logger: logging.Logger,
+    level: int,
+    event: str,
+    message: str,
+    error: BaseException | None = None,
+    /,
+    **fields: object,
+) -> None:
+    """Log `message` with its event name, its fields, and the error's traceback if there is one."""
+    if logger.isEnabledFor(level):
+        logger.log(level, "%s", message, exc_info=error, extra={"event": event, **fields})

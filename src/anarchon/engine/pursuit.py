@@ -1,0 +1,410 @@
+"""One run as this instance goes after it: asks, runs it when it wins, stands by when another did.
+
+A pursuit lives from the moment a run is due (or was found open) until it is known to be over. It is
+one task; there is one pursuit a run on an instance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anarchon.backends.base import ClaimCode, ClaimRequest, Outcome, Overlap, order_of
+from anarchon.engine.attempt import Attempt, Ending, Interruption
+from anarchon.engine.clock import sleep_until
+from anarchon.engine.heartbeat import HeldLease
+from anarchon.engine.link import Asked, Pauses, repeat
+from anarchon.engine.log import CLAIMS, RUNS, STORE, tell
+from anarchon.errors import RunMoved, RunRefused, StoreError, StoreRefused
+from anarchon.runs import Run, Trigger, moment
+
+if TYPE_CHECKING:
+    from anarchon.backends.base import ClaimAnswer, JobTerms
+    from anarchon.engine.core import Engine
+    from anarchon.jobs import Job
+
+BACKUP_SPREAD = 0.25
+"""Seconds over which backups spread their asking after a lease end."""
+LONGEST_OVERLAP_WAIT_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Chase:
+    """What a pursuit goes after. `deadline` and `last` are moments of the server's clock, in ms."""
+
+    job: Job
+    run: str
+    trigger: Trigger
+    deadline: int
+    last: int
+    since_applies: bool = False
+    seen: int = 0
+
+    @property
+    def slot(self) -> int:
+        """What the store compares with its clock; 0 for a manual run."""
+        return 0 if self.trigger is Trigger.MANUAL else order_of(self.run)
+
+
+class Pursuit:
+    """Goes after one run until it is over."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        chase: Chase,
+        *,
+        first_wait: float = 0.0,
+        caller: asyncio.Future[object] | None = None,
+    ) -> None:
+        """Ask after `first_wait` seconds; `caller` waits for a manual run asked for here."""
+        self._engine = engine
+        self._chase = chase
+        self._terms: JobTerms = engine.terms(chase.job)
+        self._seen = chase.seen
+        self._token = _new_token(engine)
+        self._first_wait = first_wait
+        self._caller = caller
+        self._waits_for_others = False
+        self._ending: Ending | None = None
+        self.maybe_won = False
+        self.attempt: Attempt | None = None
+
+    @property
+    def job(self) -> Job:
+        """The job whose run this is."""
+        return self._chase.job
+
+    @property
+    def run(self) -> str:
+        """The run gone after."""
+        return self._chase.run
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way that a shutdown would have to wait for."""
+        return self.attempt is None and not self.maybe_won
+
+    async def go(self) -> None:
+        """Go after the run until it is over."""
+        wait: float | None = self._first_wait
+        while wait is not None and not self._engine.stopping:
+            await self._rest(wait)
+            wait = await self._turn()
+
+    # -- one turn: take a place, ask, act on the answer ------------------------------------------
+
+    async def _turn(self) -> float | None:
+        """Ask once and act on it; the seconds until the next turn, None when it is over."""
+        engine = self._engine
+        bounded = self._caller is None
+        if bounded and not await engine.room.take(self.job, self._seconds_in_time()):
+            if self._seen:
+                return 0.0
+            self._tell_skip("run.no-room", "no place came free in time")
+            return None
+        try:
+            asked = await self._ask()
+            self.maybe_won = False
+            if asked is None:
+                return None
+            engine.adopt(self.job, asked.answer.others)
+            if asked.answer.code is ClaimCode.WON:
+                return await self._won(asked)
+        finally:
+            if bounded:
+                engine.room.leave(self.job)
+        return self._act_on(asked.answer)
+
+    async def _ask(self) -> Asked[ClaimAnswer] | None:
+        """The claim, repeated after an unknown outcome; None when there is no more use in it."""
+        pauses = Pauses(self._engine.env.rng)
+        unknown = False
+        while True:
+            request = self._request()
+            self.maybe_won = True
+            try:
+                return await self._send(request)
+            except StoreError as error:
+                unknown = unknown or not isinstance(error, StoreRefused)
+                self.maybe_won = unknown
+                if not self._worth_repeating(error):
+                    self._tell_unanswered(error)
+                    return None
+            await asyncio.sleep(pauses.next())
+
+    async def _send(self, request: ClaimRequest) -> Asked[ClaimAnswer]:
+        return await self._engine.link.ask(lambda store: store.claim(self._terms, request))
+
+    def _request(self) -> ClaimRequest:
+        chase = self._chase
+        takeover = self._engine.server.now() + self._terms.lease
+        return ClaimRequest(
+            run=chase.run,
+            token=self._token,
+            seen=self._seen,
+            slot=chase.slot,
+            deadline=takeover if self._seen else chase.deadline,
+            last=chase.last,
+            runner=self._engine.runner,
+            trigger=chase.trigger,
+            since_applies=chase.since_applies,
+        )
+
+    def _worth_repeating(self, error: StoreError) -> bool:
+        engine = self._engine
+        if engine.stopping:
+            # A silent store may have granted the run; one that refuses will not answer soon enough.
+            return self.maybe_won and not isinstance(error, StoreRefused)
+        if self._seen:
+            return True
+        late_by = engine.server.now() - self._chase.deadline
+        return late_by <= (self._terms.lease if self.maybe_won else 0)
+
+    def _seconds_in_time(self) -> float:
+        if self._seen:
+            return self._terms.lease / 1000
+        return self._engine.server.seconds_until(self._chase.deadline)
+
+    def _act_on(self, answer: ClaimAnswer) -> float | None:
+        code = answer.code
+        if code is ClaimCode.EARLY:
+            return answer.rest / 1000
+        if code in {ClaimCode.RUNNING, ClaimCode.WAITING}:
+            return self._stand_by(answer)
+        if code is ClaimCode.OVERLAP:
+            return self._wait_for_others(answer)
+        if code is ClaimCode.LATE and self._seen:
+            return 0.0
+        self._tell_over(answer)
+        return None
+
+    def _stand_by(self, answer: ClaimAnswer) -> float | None:
+        if answer.attempt > self._seen:
+            self._moved()
+        self._see(answer.attempt)
+        if not answer.left:
+            return (
+                None  # nobody can take over after the present attempt: no need to wait for its end
+            )
+        message = f"{self.job.name}: standing by for attempt {answer.attempt}"
+        tell(CLAIMS, logging.DEBUG, "run.backup", message, **self._fields())
+        return answer.rest / 1000 + self._spread()
+
+    def _wait_for_others(self, answer: ClaimAnswer) -> float | None:
+        chase = self._chase
+        if not self._seen:
+            skips = self.job.options.overlap is Overlap.SKIP
+            if skips and chase.trigger is not Trigger.CATCH_UP:
+                if chase.trigger is Trigger.SCHEDULE:
+                    self._tell_skip("run.skipped", "another run of the job is live (overlap=skip)")
+                return None
+            if self._engine.server.now() > chase.deadline:
+                self._tell_skip("run.missed", "another run of the job was live until too late")
+                return None
+        self._waits_for_others = True
+        return min(answer.rest, LONGEST_OVERLAP_WAIT_MS) / 1000
+
+    def _spread(self) -> float:
+        return self._engine.env.rng.uniform(0, BACKUP_SPREAD)
+
+    def _see(self, attempt: int) -> None:
+        """Remember the attempt number told; a claim for another attempt needs another token."""
+        if attempt != self._seen:
+            self._seen = attempt
+            self._token = _new_token(self._engine)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait; when waiting for other runs of the job, no longer than until one ends here."""
+        if seconds <= 0:
+            return
+        if self._waits_for_others:
+            self._waits_for_others = False
+            await self._engine.wait_for_end(self.job.name, seconds)
+        else:
+            clock = self._engine.env.clock
+            await sleep_until(clock, clock.boot() + seconds)
+
+    # -- a won run ---------------------------------------------------------------------------------
+
+    async def _won(self, asked: Asked[ClaimAnswer]) -> float | None:
+        engine, answer = self._engine, asked.answer
+        held = HeldLease(
+            engine.env.clock, self._terms, self.run, self._token, answer.attempt, asked.sent
+        )
+        if engine.stopping:
+            await self._give_back(held)
+            return None
+        if not held.believed():
+            return 0.0  # the answer took too long to be believed; asking again renews the lease
+        ending = await self._carry_out(held, answer)
+        self._ending = ending
+        self._see(answer.attempt)
+        if ending.outcome is None:
+            return self._spread()
+        if ending.outcome is Outcome.RELEASED:
+            await self._give_back(held)
+            return None
+        return await self._finish(held, ending)
+
+    async def _carry_out(self, held: HeldLease, answer: ClaimAnswer) -> Ending:
+        engine = self._engine
+        order = order_of(self.run)
+        run = Run(
+            job=self.job.name,
+            slot=order,
+            scheduled_for=moment(order, self.job.slots.timezone),
+            attempt=answer.attempt,
+            max_attempts=answer.max_attempts,
+            token=self._token,
+            fence=answer.fence,
+            runner=engine.runner,
+            trigger=answer.trigger or self._chase.trigger,
+            lost=held.stop_signal,
+        )
+        timeout = self.job.options.timeout
+        attempt = self.attempt = Attempt(
+            self.job.function,
+            run,
+            held,
+            in_thread=self.job.in_thread,
+            takes_run=self.job.takes_run,
+            timeout=None if timeout is None else timeout / 1000,
+        )
+        how = "took over" if answer.attempt > 1 else "started"
+        tell(
+            RUNS,
+            logging.INFO,
+            "run.started",
+            f"{self.job.name}: {how} attempt {run.attempt} of the run for {run.scheduled_for}",
+            **attempt.fields,
+        )
+        engine.heartbeats.keep(held)
+        try:
+            return await attempt.carry_out()
+        finally:
+            held.ended = True
+            self.attempt = None
+
+    async def _finish(self, held: HeldLease, ending: Ending) -> float | None:
+        outcome = ending.outcome or Outcome.NONE
+        delay = self.job.retry_delay(held.attempt, self._engine.env.rng)
+        self.maybe_won = True
+        asked = await repeat(
+            self._engine.link,
+            lambda store: store.finish(
+                self._terms, self.run, held.token, outcome, ending.text, delay
+            ),
+            self._engine.env.rng,
+            lambda error: not (self._engine.stopping and isinstance(error, StoreRefused)),
+        )
+        self.maybe_won = False
+        self._engine.ended(self.job.name)
+        self._tell_end(held, ending)
+        if asked is None:
+            return None
+        if not asked.answer.ok:
+            return 0.0  # another attempt stands, or nothing: the next answer tells
+        if asked.answer.waiting:
+            return asked.answer.rest / 1000 + self._spread()
+        return None
+
+    async def _give_back(self, held: HeldLease) -> None:
+        self.maybe_won = True
+        await repeat(
+            self._engine.link,
+            lambda store: store.release(self._terms, self.run, held.token, Outcome.RELEASED),
+            self._engine.env.rng,
+            lambda error: not isinstance(error, StoreRefused),
+        )
+        self.maybe_won = False
+        message = f"{self.job.name}: attempt {held.attempt} given back, for another instance"
+        tell(RUNS, logging.INFO, "run.released", message, **self._fields(), attempt=held.attempt)
+
+    def interrupt(self, why: Interruption) -> None:
+        """Tell the body to stop, if one is running."""
+        if self.attempt is not None:
+            self.attempt.interrupt(why)
+
+    # -- what is told
+    # -------------------------------------------------------------------------------
+
+    def _moved(self) -> None:
+        """Another instance has the next attempt; here the pursuit goes on as its backup."""
+        if self._caller and not self._caller.done():
+            message = f"{self.job.name}: the run {self.run} went on elsewhere"
+            self._caller.set_exception(RunMoved(message))
+
+    def settle(self) -> None:
+        """Tell a manual run's caller how it ended here."""
+        caller, ending = self._caller, self._ending
+        if caller is None or caller.done():
+            return
+        if ending is None:
+            message = (
+                f"{self.job.name}: not run now: another run of the job is live, or the store did"
+                f" not answer in time (overlap={str(self.job.options.overlap)!r})"
+            )
+            caller.set_exception(RunRefused(message))
+        elif ending.outcome is None or ending.outcome is Outcome.RELEASED:
+            message = f"{self.job.name}: the run {self.run} was given up here, for other instances"
+            caller.set_exception(RunMoved(message))
+        elif ending.error is None:
+            caller.set_result(ending.value)
+        elif isinstance(ending.error, (StopIteration, asyncio.CancelledError)):
+            # Neither can be raised out of a future as it is.
+            failure = RuntimeError(f"{self.job.name}: ended by {type(ending.error).__name__}")
+            failure.__cause__ = ending.error
+            caller.set_exception(failure)
+        else:
+            caller.set_exception(ending.error)
+
+    def _fields(self) -> dict[str, object]:
+        return {
+            "job": self.job.name,
+            "run": self.run,
+            "slot": order_of(self.run),
+            "runner": self._engine.runner,
+        }
+
+    def _tell_end(self, held: HeldLease, ending: Ending) -> None:
+        status = (ending.outcome or Outcome.NONE).name.lower().replace("_", "-")
+        failed = ending.error is not None
+        message = f"{self.job.name}: attempt {held.attempt} {status}"
+        tell(
+            RUNS,
+            logging.ERROR if failed else logging.INFO,
+            f"run.{status}",
+            message,
+            ending.error,
+            **self._fields(),
+            attempt=held.attempt,
+        )
+
+    def _tell_skip(self, event: str, why: str) -> None:
+        when = moment(order_of(self.run), self.job.slots.timezone)
+        message = f"{self.job.name}: the run for {when} is not started: {why}"
+        level = logging.INFO if event == "run.skipped" else logging.WARNING
+        tell(CLAIMS, level, event, message, **self._fields())
+
+    def _tell_unanswered(self, error: StoreError) -> None:
+        if not self._engine.stopping:
+            self._tell_skip("run.unanswered", f"the store did not answer in time ({error})")
+
+    def _tell_over(self, answer: ClaimAnswer) -> None:
+        if answer.code is ClaimCode.BAD:
+            place = self._engine.link.store.place(self.job.name)
+            message = f"{self.job.name}: the record of run {self.run} in {place} makes no sense"
+            tell(STORE, logging.ERROR, "store.bad-record", message, **self._fields())
+        elif answer.code is ClaimCode.LATE:
+            self._tell_skip("run.missed", "it is too late for it")
+        else:
+            message = f"{self.job.name}: the run {self.run} is {answer.code}"
+            tell(CLAIMS, logging.DEBUG, f"claim.{answer.code}", message, **self._fields())
+
+
+def _new_token(engine: Engine) -> str:
+    return base64.urlsafe_b64encode(engine.env.rng.getrandbits(96).to_bytes(12)).decode()

@@ -1,0 +1,82 @@
+"""Stops an engine: nothing new, running jobs get their time, then leases are given back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from anarchon.engine.attempt import Interruption
+from anarchon.engine.log import RUNS, tell
+from anarchon.errors import StoreError
+
+if TYPE_CHECKING:
+    from anarchon.engine.core import Engine
+
+HAND_BACK = 0.4
+"""Seconds that cancelled bodies get to end, and their leases to be given back."""
+
+
+async def shut_down(engine: Engine, seconds: float) -> None:
+    """Drain and close an engine; takes at most `seconds` and a little.
+
+    Running jobs keep their heartbeats until they end. Those that do not end in time are cancelled
+    and their leases given back; a thread that goes on is named and left, and its lease lapses.
+    """
+    engine.stopping = True
+    await engine.end_duties()
+    for pursuit, task in list(engine.tasks.items()):
+        if pursuit.idle:
+            task.cancel()
+    await _drain(engine, seconds)
+    for pursuit in list(engine.tasks):
+        pursuit.interrupt(Interruption.SHUTDOWN)
+    await _wait(engine, HAND_BACK)
+    await _abandon(engine)
+    await _leave(engine)
+    await engine.close()
+
+
+async def _wait(engine: Engine, seconds: float) -> None:
+    if engine.tasks:
+        await asyncio.wait(list(engine.tasks.values()), timeout=seconds)
+
+
+async def _drain(engine: Engine, seconds: float) -> None:
+    """Wait for running jobs, but no longer than until somebody is in a hurry."""
+    drained = asyncio.create_task(_wait(engine, seconds))
+    hurried = asyncio.create_task(engine.hurried.wait())
+    await asyncio.wait([drained, hurried], return_when=asyncio.FIRST_COMPLETED)
+    for task in (drained, hurried):
+        task.cancel()
+
+
+async def _abandon(engine: Engine) -> None:
+    for pursuit, task in list(engine.tasks.items()):
+        if pursuit.attempt is not None:
+            message = (
+                f"{pursuit.job.name}: the run {pursuit.run} did not end when told to and is"
+                " abandoned; its lease is not given back and runs out"
+            )
+            tell(
+                RUNS,
+                logging.WARNING,
+                "run.abandoned",
+                message,
+                job=pursuit.job.name,
+                run=pursuit.run,
+            )
+        task.cancel()
+    if engine.tasks:
+        await asyncio.wait(list(engine.tasks.values()), timeout=1.0)
+
+
+async def _leave(engine: Engine) -> None:
+    """Take this instance's presence away, if the store is there to be told."""
+    if not engine.health.there:
+        return
+    try:
+        async with asyncio.timeout(HAND_BACK):
+            await engine.link.store.clock(engine.runner, "", 0)
+    except (StoreError, TimeoutError):
+        pass  # others drop a silent instance by themselves

@@ -1,0 +1,233 @@
+"""Jobs: a named function with a schedule and options, checked where it is declared."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anarchon.backends.base import JobTerms, Overlap
+from anarchon.durations import Duration, milliseconds
+from anarchon.errors import ConfigurationError, ScheduleError
+from anarchon.schedules import Schedule, Slots, slots_of
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+    from datetime import timedelta
+    from zoneinfo import ZoneInfo
+
+LONGEST_NAME = 512
+LEAST_LATENESS_MS = 1000
+LONGEST_RETRY_DELAY_MS = 60_000
+MOST_ATTEMPTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """The options of a job; lengths in milliseconds."""
+
+    jitter: int
+    max_late: int
+    overlap: Overlap
+    max_attempts: int
+    retry_delay: int
+    catch_up: int
+    coalesce: bool
+    timeout: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A declared job."""
+
+    name: str
+    function: Callable[..., object]
+    slots: Slots
+    options: JobOptions
+    takes_run: bool
+    in_thread: bool
+    declared_at: str
+
+    @property
+    def keep(self) -> int:
+        """How long after its slot a run may still be asked for, in milliseconds."""
+        lateness = self.options.jitter + self.options.max_late
+        return max(lateness, self.options.catch_up)
+
+    def delay_of(self, slot: int) -> int:
+        """How long after its slot this run is asked for: within the jitter, the same everywhere.
+
+        Drawn from job and slot: were each instance to draw its own, the earliest would always win
+        and undo the spreading.
+        """
+        if not self.options.jitter:
+            return 0
+        digest = hashlib.blake2b(f"{self.name}\0{slot}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest) % (self.options.jitter + 1)
+
+    def retry_delay(self, attempt: int, rng: random.Random) -> int:
+        """How long to wait after a failed attempt, in milliseconds: doubling, up to a half less."""
+        longest = max(LONGEST_RETRY_DELAY_MS, self.options.retry_delay)
+        doubled: int = self.options.retry_delay << min(attempt - 1, 30)
+        return round(min(doubled, longest) * rng.uniform(0.5, 1.0))
+
+    def terms(self, lease: int, history_size: int, history_ttl: int) -> JobTerms:
+        """What the store is told of this job."""
+        options = self.options
+        return JobTerms(
+            job=self.name,
+            schedule_key=self.slots.key,
+            overlap=options.overlap,
+            max_attempts=options.max_attempts,
+            lease=lease,
+            reach=max(options.max_late, options.catch_up, lease),
+            keep=self.keep,
+            history_size=history_size,
+            history_ttl=history_ttl,
+        )
+
+
+def make_options(  # noqa: PLR0913 - the options of a job
+    *,
+    jitter: Duration,
+    max_late: Duration,
+    overlap: str,
+    max_attempts: int,
+    retry_delay: Duration,
+    catch_up: Duration,
+    coalesce: bool,
+    timeout: Duration | None,
+) -> JobOptions:
+    """Check a job's options. Raises `ConfigurationError`: what was given, what is accepted."""
+    if overlap not in {known.value for known in Overlap}:
+        message = f"overlap={overlap!r}: give 'skip', 'wait' or 'allow'"
+        raise ConfigurationError(message)
+    if isinstance(max_attempts, bool) or not 1 <= max_attempts <= MOST_ATTEMPTS:
+        message = f"max_attempts={max_attempts!r}: give a whole number from 1 to {MOST_ATTEMPTS}"
+        raise ConfigurationError(message)
+    return JobOptions(
+        jitter=milliseconds(jitter, "jitter"),
+        max_late=max(milliseconds(max_late, "max_late"), LEAST_LATENESS_MS),
+        overlap=Overlap(overlap),
+        max_attempts=max_attempts,
+        retry_delay=milliseconds(retry_delay, "retry_delay"),
+        catch_up=milliseconds(catch_up, "catch_up"),
+        coalesce=bool(coalesce),
+        timeout=None if timeout is None else milliseconds(timeout, "timeout", least=1),
+    )
+
+
+def make_job(
+    function: Callable[..., object],
+    schedule: str | float | timedelta | Schedule,
+    *,
+    name: str | None,
+    timezone: str | ZoneInfo | None,
+    options: JobOptions,
+) -> Job:
+    """Check a function and its schedule. Raises `ConfigurationError`, or `ScheduleError`."""
+    _refuse_what_is_no_function(function)
+    job_name = _name_of(function) if name is None else _checked_name(name)
+    try:
+        slots = slots_of(schedule, timezone)
+    except ScheduleError as error:
+        message = f"job {job_name!r}: {error}"
+        raise ScheduleError(message) from error
+    return Job(
+        name=job_name,
+        function=function,
+        slots=slots,
+        options=options,
+        takes_run=_takes_run(function, job_name),
+        in_thread=not _is_async(function),
+        declared_at=_place_of(function),
+    )
+
+
+def _refuse_what_is_no_function(function: object) -> None:
+    if not callable(function):
+        message = (
+            f"{function!r} cannot be called: a job is a function; call job() before decorating"
+        )
+        raise ConfigurationError(message)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        message = f"name={name!r}: give a job a name that is a text and not empty"
+        raise ConfigurationError(message)
+    try:
+        length = len(name.encode())
+    except UnicodeEncodeError as error:
+        message = f"name={name!r}: the name of a job must be text that UTF-8 can write"
+        raise ConfigurationError(message) from error
+    if length > LONGEST_NAME:
+        message = f"name={name[:40]!r}…: {length} bytes; a job's name has at most {LONGEST_NAME}"
+        raise ConfigurationError(message)
+    return name
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    # Without the module, so that it does not depend on how the program was started.
+    inner = _innermost(function)
+    name = getattr(inner, "__qualname__", "") or type(inner).__qualname__
+    if "<lambda>" in name or "<locals>" in name:
+        message = (
+            f"{name}: a lambda or a local function has no lasting name: give name=..., which stays"
+            " the same in every instance and version"
+        )
+        raise ConfigurationError(message)
+    return _checked_name(name)
+
+
+def _innermost(function: object) -> object:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def _is_async(function: object) -> bool:
+    inner = _innermost(function)
+    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
+        getattr(inner, "__call__", None)  # noqa: B004 - an object with an async __call__
+    )
+
+
+def _takes_run(function: Callable[..., object], name: str) -> bool:
+    inner = _innermost(function)
+    call = getattr(inner, "__call__", None)  # noqa: B004 - an object whose __call__ is a generator
+    for candidate in (inner, call):
+        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
+            message = f"job {name!r}: a generator function does nothing when called; return instead"
+            raise ConfigurationError(message)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False  # builtins without a signature take nothing
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    takes = [p for p in parameters if p.kind in positional]
+    needed = [p for p in takes if p.default is inspect.Parameter.empty]
+    keywords = [
+        p
+        for p in parameters
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is inspect.Parameter.empty
+    ]
+    if len(needed) > 1 or keywords:
+        names = ", ".join(p.name for p in (*needed, *keywords))
+        message = (
+            f"job {name!r}: a job takes nothing, or one Run; this one needs {names}. Bind the rest"
+            " with functools.partial"
+        )
+        raise ConfigurationError(message)
+    return bool(needed)
+
+
+def _place_of(function: Callable[..., object]) -> str:
+    inner = _innermost(function)
+    code = getattr(inspect.unwrap(inner) if callable(inner) else inner, "__code__", None)
+    if code is None:
+        return getattr(inner, "__module__", None) or "?"
+    return f"{code.co_filename}:{code.co_firstlineno}"

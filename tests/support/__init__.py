@@ -1,0 +1,1 @@
+"""What the tests share: real servers, and a client that is nobody's library."""

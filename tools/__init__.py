@@ -1,0 +1,1 @@
+"""Programs that build and test anarchon; not part of the package."""
