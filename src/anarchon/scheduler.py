@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import logging
 import os
 import secrets
@@ -15,16 +14,18 @@ from typing import TYPE_CHECKING, Self, TypedDict, TypeVar, Unpack
 
 from anarchon.backends.redis.backend import RedisBackend
 from anarchon.durations import Duration, milliseconds
-from anarchon.engine.core import Engine, EngineOptions
+from anarchon.engine.core import Engine
+from anarchon.engine.driver import own_context
 from anarchon.engine.environment import Environment
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.engine.shutdown import shut_down
 from anarchon.errors import ConfigurationError, SchedulerStateError, UnknownJobError
 from anarchon.jobs import Job, make_job, make_options
+from anarchon.options import checked_runner, did_you_mean, engine_options, refuse_unknown
 from anarchon.runs import Run, RunRecord, moment
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable
     from datetime import datetime, timedelta
     from types import TracebackType
     from zoneinfo import ZoneInfo
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     JobFunction = Callable[[], object] | Callable[[Run], object]
 
 F = TypeVar("F", bound="JobFunction")
-
-SLOWEST_CALL_MS = 5000
-SHORTEST_LEASE_MS = 100
 
 
 class JobSettings(TypedDict, total=False):
@@ -125,9 +123,9 @@ class Scheduler:
         """Check the options; nothing is connected before ``start()``."""
         self._backend: Backend = RedisBackend() if backend is None else backend
         self._shutdown_timeout = milliseconds(shutdown_timeout, "shutdown_timeout") / 1000
-        self._runner = runner
+        self._runner = checked_runner(runner)
         self._environment = environment or Environment()
-        self._options = _engine_options(
+        self._options = engine_options(
             lease, heartbeat, history_size, history_ttl, max_concurrent_runs, max_threads
         )
         self._jobs: dict[str, Job] = {}
@@ -165,7 +163,7 @@ class Scheduler:
         if self._engine is not None:
             message = "jobs are declared before the scheduler starts: this one is running"
             raise SchedulerStateError(message)
-        _refuse_unknown(settings, tuple(JobSettings.__annotations__))
+        refuse_unknown(settings, tuple(JobSettings.__annotations__))
         options = make_options(
             jitter=settings.get("jitter", 0),
             max_late=settings.get("max_late", 60),
@@ -239,7 +237,10 @@ class Scheduler:
                 if timeout is None
                 else milliseconds(timeout, "timeout") / 1000
             )
-            self._stopped = asyncio.create_task(self._shut_down(engine, seconds))
+            # Not in the context of a job that calls this: it would be cancelled with the job.
+            self._stopped = asyncio.get_running_loop().create_task(
+                self._shut_down(engine, seconds), context=own_context()
+            )
         await asyncio.shield(self._stopped)
 
     async def _shut_down(self, engine: Engine, seconds: float) -> None:
@@ -355,7 +356,7 @@ class Scheduler:
     def _job_named(self, name: str) -> Job:
         job = self._jobs.get(name)
         if job is None:
-            message = f"no job is named {name!r}{_did_you_mean(name, self._jobs)}"
+            message = f"no job is named {name!r}{did_you_mean(name, self._jobs)}"
             raise UnknownJobError(message)
         return job
 
@@ -364,60 +365,3 @@ def _info(job: Job, now: int) -> JobInfo:
     slot = job.slots.next_after(now)
     next_run = None if slot is None else moment(slot, job.slots.timezone)
     return JobInfo(job.name, job.slots.explain(), next_run)
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    words = sorted(known)
-    near = difflib.get_close_matches(word, words, n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; there are: {', '.join(words)}" if words else ""
-
-
-def _refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
-    for option in given:
-        if option not in known:
-            message = f"a job has no option {option!r}{_did_you_mean(option, known)}"
-            raise ConfigurationError(message)
-
-
-def _whole(value: object, option: str, least: int = 1) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        message = f"{option}={value!r}: give a whole number, at least {least}"
-        raise ConfigurationError(message)
-    return value
-
-
-def _engine_options(  # noqa: PLR0913 - the options of a scheduler
-    lease: Duration,
-    heartbeat: Duration | None,
-    history_size: int,
-    history_ttl: Duration | None,
-    max_concurrent_runs: int | None,
-    max_threads: int,
-) -> EngineOptions:
-    lease_ms = milliseconds(lease, "lease", least=SHORTEST_LEASE_MS)
-    heartbeat_ms = (
-        lease_ms // 3 if heartbeat is None else milliseconds(heartbeat, "heartbeat", least=1)
-    )
-    # The holder believes in its lease for 0.9 of it; a heartbeat must be answered before that.
-    rest = lease_ms * 9 // 10 - heartbeat_ms
-    if rest < lease_ms // 10:
-        message = (
-            f"heartbeat={heartbeat!r} leaves no time before the lease of {lease!r} is over: give at"
-            f" most {lease_ms * 8 // 10 / 1000:g} s, better a third of the lease"
-        )
-        raise ConfigurationError(message)
-    return EngineOptions(
-        lease=lease_ms,
-        heartbeat=heartbeat_ms,
-        call_timeout=min(SLOWEST_CALL_MS, rest // 2),
-        history_size=_whole(history_size, "history_size"),
-        history_ttl=0 if history_ttl is None else milliseconds(history_ttl, "history_ttl", least=1),
-        max_concurrent_runs=(
-            None
-            if max_concurrent_runs is None
-            else _whole(max_concurrent_runs, "max_concurrent_runs")
-        ),
-        max_threads=_whole(max_threads, "max_threads"),
-    )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import contextlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anarchon.backends.base import OpenRun, order_of
+from anarchon.engine.caller import Caller
 from anarchon.engine.clock import ServerClock
-from anarchon.engine.driver import WatchedLoop
+from anarchon.engine.driver import WatchedLoop, own_context
 from anarchon.engine.heartbeat import Heartbeats, TaskCarrier
 from anarchon.engine.link import Asked, Link, Pauses, StoreHealth
 from anarchon.engine.log import CLAIMS, SCHEDULER, STORE, tell
@@ -70,7 +71,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._watched_loop = WatchedLoop(self._loop)
         # Tasks of the engine's own must not count as a job's when a job calls the scheduler.
-        self._context = contextvars.copy_context()
+        self._context = own_context()
         self._duties: set[asyncio.Task[None]] = set()
         self._ends: dict[str, asyncio.Event] = {}
         self._since: dict[str, int] = {}
@@ -116,12 +117,10 @@ class Engine:
             opened = False
         self.duty(self._settle(opened=opened))
         if opened:
-            # The jobs are usually taken in at once; if the store goes away now, that goes on
-            # behind.
-            await asyncio.wait(
-                [self._loop.create_task(self._registered.wait())],
-                timeout=self.options.call_timeout / 1000,
-            )
+            # The jobs are usually taken in at once; if the store goes away now, it goes on behind.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.options.call_timeout / 1000):
+                    await self._registered.wait()
 
     async def _open(self) -> bool:
         for warning in await self.link.store.open():
@@ -212,7 +211,7 @@ class Engine:
         chase: Chase,
         *,
         first_wait: float = 0.0,
-        caller: asyncio.Future[object] | None = None,
+        caller: Caller | None = None,
     ) -> asyncio.Task[None] | None:
         """Go after a run, unless this instance already does, or is stopping."""
         key = (chase.job.name, chase.run)
@@ -275,19 +274,16 @@ class Engine:
         time = asked.answer.time
         run = f"m{time}-{self.env.rng.getrandbits(48):012x}"
         deadline = time + job.options.max_late
-        caller: asyncio.Future[object] = self._loop.create_future()
-        caller.add_done_callback(_retrieved)
+        caller = Caller(job.name)
         self.pursue(Chase(job, run, Trigger.MANUAL, deadline, deadline), caller=caller)
-        return caller
+        return caller.result
 
     async def wait_for_end(self, job: str, seconds: float) -> None:
         """Wait until a run of the job ends here, but no longer than so many seconds."""
         event = self._ends.setdefault(job, asyncio.Event())
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await event.wait()
-        except TimeoutError:
-            pass
 
     def ended(self, job: str) -> None:
         """A run of the job ended here."""
@@ -335,9 +331,3 @@ class Engine:
         if not self._heartbeats_share:
             await self.link.store.close()
         self._watched_loop.restore()
-
-
-def _retrieved(future: asyncio.Future[object]) -> None:
-    """Keep asyncio from complaining when nobody awaits a manual run that failed: it was logged."""
-    if not future.cancelled():
-        future.exception()

@@ -123,35 +123,56 @@ _descendants: contextvars.ContextVar[Descendants | None] = contextvars.ContextVa
 )
 
 
-class WatchedLoop:
-    """A loop whose tasks are counted in with the body that started them, while this is in force."""
+class _Watcher:
+    """A task factory that counts tasks in with the body that started them, for all schedulers."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Put the watching factory before the loop's own."""
-        self._loop = loop
-        self._before: Any = loop.get_task_factory()
-        loop.set_task_factory(self._make)
+    def __init__(self, before: Any) -> None:
+        """Come before the factory that the loop had."""
+        self.before = before
+        self.users = 0
 
-    def restore(self) -> None:
-        """Give the loop its own factory back, unless somebody else put theirs in place since."""
-        if self._loop.get_task_factory() == self._make:
-            self._loop.set_task_factory(self._before)
-
-    def _make(
+    def __call__(
         self,
         loop: asyncio.AbstractEventLoop,
         coro: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
         **options: Any,
     ) -> asyncio.Task[Any]:
+        """Make a task as the loop would have."""
         task: asyncio.Task[Any]
-        if self._before is not None:
-            task = self._before(loop, coro, **options)
+        if self.before is not None:
+            task = self.before(loop, coro, **options)
         else:
             task = asyncio.Task(coro, loop=loop, **options)
         mine = _descendants.get()
         if mine is not None:
             mine.add(task)
         return task
+
+
+class WatchedLoop:
+    """A loop whose tasks are counted in with the body that started them, while this is in force."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Put the watching factory before the loop's own, unless it is there already."""
+        self._loop = loop
+        present: Any = loop.get_task_factory()
+        self._watcher = present if isinstance(present, _Watcher) else _Watcher(present)
+        if self._watcher is not present:
+            loop.set_task_factory(self._watcher)
+        self._watcher.users += 1
+
+    def restore(self) -> None:
+        """Give the loop its own factory back, with the last user, if it is still there."""
+        self._watcher.users -= 1
+        if not self._watcher.users and self._loop.get_task_factory() is self._watcher:
+            self._loop.set_task_factory(self._watcher.before)
+
+
+def own_context() -> contextvars.Context:
+    """A copy of the present context in which started tasks are nobody's descendants."""
+    context = contextvars.copy_context()
+    context.run(_descendants.set, None)
+    return context
 
 
 async def awaited(value: Awaitable[object]) -> object:

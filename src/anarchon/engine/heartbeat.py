@@ -192,10 +192,15 @@ class Heartbeats:
         await self._carrier.stop(self._link.store.close())
 
     async def _keep(self, held: HeldLease) -> None:
-        while not held.ended:
-            await sleep_until(self._clock, self._clock.boot() + self._interval)
-            if not await self._prolong(held):
-                return
+        try:
+            while not held.ended:
+                await sleep_until(self._clock, self._clock.boot() + self._interval)
+                if not await self._prolong(held):
+                    return
+        except Exception as error:  # noqa: BLE001 - whatever it was, the lease is no longer kept
+            message = f"{held.terms.job}: keeping the lease of run {held.run} failed: {error}"
+            tell(RUNS, logging.ERROR, "run.heartbeat-broken", message, error, job=held.terms.job)
+            held.lose()
 
     async def _prolong(self, held: HeldLease) -> bool:
         """One heartbeat, repeated until answered. False when there is nothing more to keep."""

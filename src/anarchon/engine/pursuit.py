@@ -17,12 +17,14 @@ from anarchon.engine.attempt import Attempt, Ending, Interruption
 from anarchon.engine.clock import sleep_until
 from anarchon.engine.heartbeat import HeldLease
 from anarchon.engine.link import Asked, Pauses, repeat
-from anarchon.engine.log import CLAIMS, RUNS, STORE, tell
-from anarchon.errors import RunMoved, RunRefused, StoreError, StoreRefused
+from anarchon.engine.log import RUNS, tell
+from anarchon.engine.news import RunNews
+from anarchon.errors import StoreError, StoreRefused
 from anarchon.runs import Run, Trigger, moment
 
 if TYPE_CHECKING:
     from anarchon.backends.base import ClaimAnswer, JobTerms
+    from anarchon.engine.caller import Caller
     from anarchon.engine.core import Engine
     from anarchon.jobs import Job
 
@@ -58,7 +60,7 @@ class Pursuit:
         chase: Chase,
         *,
         first_wait: float = 0.0,
-        caller: asyncio.Future[object] | None = None,
+        caller: Caller | None = None,
     ) -> None:
         """Ask after `first_wait` seconds; `caller` waits for a manual run asked for here."""
         self._engine = engine
@@ -68,6 +70,7 @@ class Pursuit:
         self._token = _new_token(engine)
         self._first_wait = first_wait
         self._caller = caller
+        self._news = RunNews(chase.job, chase.run, engine.runner)
         self._waits_for_others = False
         self._ending: Ending | None = None
         self.maybe_won = False
@@ -104,7 +107,7 @@ class Pursuit:
         if bounded and not await engine.room.take(self.job, self._seconds_in_time()):
             if self._seen:
                 return 0.0
-            self._tell_skip("run.no-room", "no place came free in time")
+            self._news.no_room()
             return None
         try:
             asked = await self._ask()
@@ -132,7 +135,8 @@ class Pursuit:
                 unknown = unknown or not isinstance(error, StoreRefused)
                 self.maybe_won = unknown
                 if not self._worth_repeating(error):
-                    self._tell_unanswered(error)
+                    if not self._engine.stopping:
+                        self._news.unanswered(error)
                     return None
             await asyncio.sleep(pauses.next())
 
@@ -179,19 +183,18 @@ class Pursuit:
             return self._wait_for_others(answer)
         if code is ClaimCode.LATE and self._seen:
             return 0.0
-        self._tell_over(answer)
+        self._news.over(answer, self._engine.link.store.place(self.job.name))
         return None
 
     def _stand_by(self, answer: ClaimAnswer) -> float | None:
-        if answer.attempt > self._seen:
-            self._moved()
+        if self._caller and answer.attempt > self._seen:
+            self._caller.moved()  # the pursuit goes on, as a backup
         self._see(answer.attempt)
         if not answer.left:
             return (
                 None  # nobody can take over after the present attempt: no need to wait for its end
             )
-        message = f"{self.job.name}: standing by for attempt {answer.attempt}"
-        tell(CLAIMS, logging.DEBUG, "run.backup", message, **self._fields())
+        self._news.standing_by(answer.attempt)
         return answer.rest / 1000 + self._spread()
 
     def _wait_for_others(self, answer: ClaimAnswer) -> float | None:
@@ -200,10 +203,10 @@ class Pursuit:
             skips = self.job.options.overlap is Overlap.SKIP
             if skips and chase.trigger is not Trigger.CATCH_UP:
                 if chase.trigger is Trigger.SCHEDULE:
-                    self._tell_skip("run.skipped", "another run of the job is live (overlap=skip)")
+                    self._news.skipped()
                 return None
             if self._engine.server.now() > chase.deadline:
-                self._tell_skip("run.missed", "another run of the job was live until too late")
+                self._news.missed("another run of the job was live until too late")
                 return None
         self._waits_for_others = True
         return min(answer.rest, LONGEST_OVERLAP_WAIT_MS) / 1000
@@ -291,6 +294,7 @@ class Pursuit:
 
     async def _finish(self, held: HeldLease, ending: Ending) -> float | None:
         outcome = ending.outcome or Outcome.NONE
+        self._news.ended(held.attempt, ending)
         delay = self.job.retry_delay(held.attempt, self._engine.env.rng)
         self.maybe_won = True
         asked = await repeat(
@@ -303,10 +307,10 @@ class Pursuit:
         )
         self.maybe_won = False
         self._engine.ended(self.job.name)
-        self._tell_end(held, ending)
         if asked is None:
             return None
         if not asked.answer.ok:
+            self._news.unwanted(held.attempt)
             return 0.0  # another attempt stands, or nothing: the next answer tells
         if asked.answer.waiting:
             return asked.answer.rest / 1000 + self._spread()
@@ -321,89 +325,22 @@ class Pursuit:
             lambda error: not isinstance(error, StoreRefused),
         )
         self.maybe_won = False
-        message = f"{self.job.name}: attempt {held.attempt} given back, for another instance"
-        tell(RUNS, logging.INFO, "run.released", message, **self._fields(), attempt=held.attempt)
+        self._news.given_back(held.attempt)
 
     def interrupt(self, why: Interruption) -> None:
         """Tell the body to stop, if one is running."""
         if self.attempt is not None:
             self.attempt.interrupt(why)
 
-    # -- what is told
-    # -------------------------------------------------------------------------------
-
-    def _moved(self) -> None:
-        """Another instance has the next attempt; here the pursuit goes on as its backup."""
-        if self._caller and not self._caller.done():
-            message = f"{self.job.name}: the run {self.run} went on elsewhere"
-            self._caller.set_exception(RunMoved(message))
-
     def settle(self) -> None:
         """Tell a manual run's caller how it ended here."""
-        caller, ending = self._caller, self._ending
-        if caller is None or caller.done():
-            return
-        if ending is None:
-            message = (
-                f"{self.job.name}: not run now: another run of the job is live, or the store did"
-                f" not answer in time (overlap={str(self.job.options.overlap)!r})"
-            )
-            caller.set_exception(RunRefused(message))
-        elif ending.outcome is None or ending.outcome is Outcome.RELEASED:
-            message = f"{self.job.name}: the run {self.run} was given up here, for other instances"
-            caller.set_exception(RunMoved(message))
-        elif ending.error is None:
-            caller.set_result(ending.value)
-        elif isinstance(ending.error, (StopIteration, asyncio.CancelledError)):
-            # Neither can be raised out of a future as it is.
-            failure = RuntimeError(f"{self.job.name}: ended by {type(ending.error).__name__}")
-            failure.__cause__ = ending.error
-            caller.set_exception(failure)
-        else:
-            caller.set_exception(ending.error)
+        if self._caller:
+            self._caller.settle(self._ending)
 
-    def _fields(self) -> dict[str, object]:
-        return {
-            "job": self.job.name,
-            "run": self.run,
-            "slot": order_of(self.run),
-            "runner": self._engine.runner,
-        }
-
-    def _tell_end(self, held: HeldLease, ending: Ending) -> None:
-        status = (ending.outcome or Outcome.NONE).name.lower().replace("_", "-")
-        failed = ending.error is not None
-        message = f"{self.job.name}: attempt {held.attempt} {status}"
-        tell(
-            RUNS,
-            logging.ERROR if failed else logging.INFO,
-            f"run.{status}",
-            message,
-            ending.error,
-            **self._fields(),
-            attempt=held.attempt,
-        )
-
-    def _tell_skip(self, event: str, why: str) -> None:
-        when = moment(order_of(self.run), self.job.slots.timezone)
-        message = f"{self.job.name}: the run for {when} is not started: {why}"
-        level = logging.INFO if event == "run.skipped" else logging.WARNING
-        tell(CLAIMS, level, event, message, **self._fields())
-
-    def _tell_unanswered(self, error: StoreError) -> None:
-        if not self._engine.stopping:
-            self._tell_skip("run.unanswered", f"the store did not answer in time ({error})")
-
-    def _tell_over(self, answer: ClaimAnswer) -> None:
-        if answer.code is ClaimCode.BAD:
-            place = self._engine.link.store.place(self.job.name)
-            message = f"{self.job.name}: the record of run {self.run} in {place} makes no sense"
-            tell(STORE, logging.ERROR, "store.bad-record", message, **self._fields())
-        elif answer.code is ClaimCode.LATE:
-            self._tell_skip("run.missed", "it is too late for it")
-        else:
-            message = f"{self.job.name}: the run {self.run} is {answer.code}"
-            tell(CLAIMS, logging.DEBUG, f"claim.{answer.code}", message, **self._fields())
+    def abandon(self) -> None:
+        """Tell that the body goes on though the engine stops, if it does."""
+        if self.attempt is not None:
+            self._news.abandoned()
 
 
 def _new_token(engine: Engine) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING
 
 from anarchon.engine.attempt import Interruption
-from anarchon.engine.log import RUNS, tell
 from anarchon.errors import StoreError
 
 if TYPE_CHECKING:
@@ -53,19 +51,7 @@ async def _drain(engine: Engine, seconds: float) -> None:
 
 async def _abandon(engine: Engine) -> None:
     for pursuit, task in list(engine.tasks.items()):
-        if pursuit.attempt is not None:
-            message = (
-                f"{pursuit.job.name}: the run {pursuit.run} did not end when told to and is"
-                " abandoned; its lease is not given back and runs out"
-            )
-            tell(
-                RUNS,
-                logging.WARNING,
-                "run.abandoned",
-                message,
-                job=pursuit.job.name,
-                run=pursuit.run,
-            )
+        pursuit.abandon()
         task.cancel()
     if engine.tasks:
         await asyncio.wait(list(engine.tasks.values()), timeout=1.0)

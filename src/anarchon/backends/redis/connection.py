@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from anarchon.backends.redis.clients.base import Argument, Client, Reply
     from anarchon.backends.redis.keys import Keys
 
+CLOSING = 0.5
+"""Seconds that a connection gets to close."""
 CALLS_AT_ONCE = 16
 """How many calls of one connection are under way at once; the others wait their turn."""
 
@@ -94,7 +96,7 @@ class Connection:
         if client is not None:
             # Nothing can be done about a connection that does not close.
             with contextlib.suppress(Exception):
-                await asyncio.wait_for(client.close(), self._timeout)
+                await asyncio.wait_for(client.close(), CLOSING)
 
     def _open_client(self) -> Client:
         # Made here and not in __init__: an asyncio client belongs to the loop that first uses it.
@@ -147,7 +149,7 @@ class Connection:
         if facts.get("maxmemory", "0") != "0" and policy.startswith("allkeys"):
             warning = (
                 f"the server may evict anarchon's keys (maxmemory-policy {policy}): a run could"
-                " then be started twice. Set maxmemory-policy to noeviction, or to a volatile-* policy"
+                " then be started twice. Set it to noeviction, or to a volatile-* policy"
             )
             return (warning,)
         return ()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Argument: TypeAlias = str | int
 """A part of a command."""
 
-Reply: TypeAlias = Union[str, int, list["Reply"], None]
+Reply: TypeAlias = "str | int | list[Reply] | None"
 """A reply, with bytes decoded. Scripts answer one flat list of texts and integers."""
 
 

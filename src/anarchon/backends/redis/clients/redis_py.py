@@ -73,7 +73,8 @@ class RedisPyClient:
 def from_url(url: str, timeout: float) -> RedisPyClient:
     """Open a client by URL. Raises `ConfigurationError` for a URL that redis-py cannot read."""
     try:
-        client = redis.asyncio.Redis.from_url(url, **_settings(timeout))
+        make: Any = redis.asyncio.Redis
+        client = make.from_url(url, **_settings(timeout))
     except ValueError as error:
         message = (
             "the URL of the store cannot be read: give redis://, rediss:// or unix://, with user,"

@@ -1,0 +1,91 @@
+"""The options of a scheduler, checked; and words for what is not one."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from anarchon.durations import Duration, milliseconds
+from anarchon.engine.core import EngineOptions
+from anarchon.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LONGEST_RUNNER = 200
+SLOWEST_CALL_MS = 5000
+SHORTEST_LEASE_MS = 100
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the nearest known one, or all of them."""
+    words = sorted(known)
+    near = difflib.get_close_matches(word, words, n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; there are: {', '.join(words)}" if words else ""
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `ConfigurationError` for an option of a job that does not exist."""
+    known = tuple(known)
+    for option in given:
+        if option not in known:
+            message = f"a job has no option {option!r}{did_you_mean(option, known)}"
+            raise ConfigurationError(message)
+
+
+def checked_runner(runner: object) -> str | None:
+    """The name of an instance, if one is given. Raises `ConfigurationError`."""
+    if runner is None:
+        return None
+    if isinstance(runner, str) and runner.isprintable() and 0 < len(runner) <= LONGEST_RUNNER:
+        return runner
+    message = (
+        f"runner={runner!r}: give a printable text of at most {LONGEST_RUNNER} characters,"
+        " different in each instance"
+    )
+    raise ConfigurationError(message)
+
+
+def _whole(value: object, option: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        message = f"{option}={value!r}: give a whole number, at least 1"
+        raise ConfigurationError(message)
+    return value
+
+
+def engine_options(  # noqa: PLR0913 - the options of a scheduler
+    lease: Duration,
+    heartbeat: Duration | None,
+    history_size: int,
+    history_ttl: Duration | None,
+    max_concurrent_runs: int | None,
+    max_threads: int,
+) -> EngineOptions:
+    """Check a scheduler's options. Raises `ConfigurationError`."""
+    lease_ms = milliseconds(lease, "lease", least=SHORTEST_LEASE_MS)
+    heartbeat_ms = (
+        lease_ms // 3 if heartbeat is None else milliseconds(heartbeat, "heartbeat", least=1)
+    )
+    # The holder believes in its lease for 0.9 of it; a heartbeat must be answered before that.
+    rest = lease_ms * 9 // 10 - heartbeat_ms
+    if rest < lease_ms // 10:
+        message = (
+            f"heartbeat={heartbeat!r} leaves no time before the lease of {lease!r} is over: give at"
+            f" most {lease_ms * 8 // 10 / 1000:g} s, better a third of the lease"
+        )
+        raise ConfigurationError(message)
+    return EngineOptions(
+        lease=lease_ms,
+        heartbeat=heartbeat_ms,
+        call_timeout=min(SLOWEST_CALL_MS, rest // 2),
+        history_size=_whole(history_size, "history_size"),
+        history_ttl=0 if history_ttl is None else milliseconds(history_ttl, "history_ttl", least=1),
+        max_concurrent_runs=(
+            None
+            if max_concurrent_runs is None
+            else _whole(max_concurrent_runs, "max_concurrent_runs")
+        ),
+        max_threads=_whole(max_threads, "max_threads"),
+    )
