@@ -6,7 +6,7 @@ import functools
 import hashlib
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from anarchon.backends.base import JobTerms, Overlap
 from anarchon.durations import Duration, milliseconds
@@ -105,7 +105,8 @@ def make_options(  # noqa: PLR0913 - the options of a job
     if overlap not in {known.value for known in Overlap}:
         message = f"overlap={overlap!r}: give 'skip', 'wait' or 'allow'"
         raise ConfigurationError(message)
-    if isinstance(max_attempts, bool) or not 1 <= max_attempts <= MOST_ATTEMPTS:
+    whole = isinstance(cast("object", max_attempts), int) and not isinstance(max_attempts, bool)
+    if not whole or not 1 <= max_attempts <= MOST_ATTEMPTS:
         message = f"max_attempts={max_attempts!r}: give a whole number from 1 to {MOST_ATTEMPTS}"
         raise ConfigurationError(message)
     return JobOptions(

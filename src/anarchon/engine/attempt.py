@@ -188,8 +188,10 @@ class Attempt:
             return Ending(None, error=ended.error)
         why = self._why
         if why is Interruption.TIMED_OUT:
-            return Ending(Outcome.TIMED_OUT, error=ended.error or TimeoutError())
-        if ended.error is None:
+            own = ended.error if isinstance(ended.error, Exception) else None
+            late = TimeoutError(f"ran longer than its timeout of {self._timeout:g} s")
+            return Ending(Outcome.TIMED_OUT, error=own or late)
+        if ended.error is None and not self._may_have_given_up():
             return Ending(Outcome.SUCCEEDED, value=ended.value)
         if why is Interruption.SHUTDOWN:
             return Ending(Outcome.RELEASED, error=ended.error)
@@ -197,6 +199,13 @@ class Attempt:
             return Ending(Outcome.CANCELLED, error=ended.error)
         no_retry = isinstance(ended.error, NoRetry)
         return Ending(Outcome.NO_RETRY if no_retry else Outcome.FAILED, error=ended.error)
+
+    def _may_have_given_up(self) -> bool:
+        """Whether a body that returned was told to stop before, in a way that it could notice.
+
+        Then its return does not say that its work is done.
+        """
+        return self._why is not None and (bool(self._arguments) or not self.in_thread)
 
     @property
     def fields(self) -> dict[str, object]:

@@ -40,8 +40,9 @@ class Caller:
             self.moved()
         elif ending.error is None:
             self.result.set_result(ending.value)
-        elif isinstance(ending.error, (StopIteration, asyncio.CancelledError)):
-            # Neither can be raised out of a future as it is.
+        elif isinstance(ending.error, StopIteration) or not isinstance(ending.error, Exception):
+            # A future cannot raise a StopIteration; and a job's SystemExit, KeyboardInterrupt or
+            # cancellation must not become the caller's.
             failure = RuntimeError(f"{self._job}: ended by {type(ending.error).__name__}")
             failure.__cause__ = ending.error
             self.result.set_exception(failure)

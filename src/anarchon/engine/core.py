@@ -78,7 +78,7 @@ class Engine:
         self._added_at: dict[str, int] = {}
         self._bad: set[tuple[str, str]] = set()
         self._registered = asyncio.Event()
-        self.server = ServerClock(env.clock, lambda _step: self._soon(self._reconsider))
+        self.server = ServerClock(env.clock, lambda step: self._soon(self._stepped, step))
         self.health = StoreHealth()
         timeout = options.call_timeout / 1000
         self.link = self._link(backend.connect(timeout=timeout))
@@ -187,6 +187,8 @@ class Engine:
         if job.options.catch_up and not job.options.coalesce and oldest < until:
             self.duty(self._catch_up(job, oldest, until))
             return
+        if until <= self._added_at[job.name]:
+            return  # the look-back of a start: other instances were there, or nobody was late
         message = (
             f"{job.name}: this instance was too late for its slots up to {moment(until)}; it asks"
             " for newer ones only"
@@ -275,7 +277,8 @@ class Engine:
         run = f"m{time}-{self.env.rng.getrandbits(48):012x}"
         deadline = time + job.options.max_late
         caller = Caller(job.name)
-        self.pursue(Chase(job, run, Trigger.MANUAL, deadline, deadline), caller=caller)
+        if self.pursue(Chase(job, run, Trigger.MANUAL, deadline, deadline), caller=caller) is None:
+            caller.settle(None)
         return caller.result
 
     async def wait_for_end(self, job: str, seconds: float) -> None:
@@ -305,14 +308,14 @@ class Engine:
             message = f"a part of the scheduler failed: {error}"
             tell(SCHEDULER, logging.CRITICAL, "scheduler.broken", message, error)
 
-    def _soon(self, call: Callable[[], None]) -> None:
+    def _soon(self, call: Callable[[int], None], step: int) -> None:
         try:
-            self._loop.call_soon_threadsafe(call)
+            self._loop.call_soon_threadsafe(call, step)
         except RuntimeError:
             return  # the loop is closed: there is nothing left to tell
 
-    def _reconsider(self) -> None:
-        self.timeline.reconsider()
+    def _stepped(self, step: int) -> None:
+        self.timeline.reconsider(step)
 
     def hurry(self) -> None:
         """Let a shutdown under way wait no longer for running jobs."""

@@ -143,7 +143,9 @@ class _Watcher:
             task = self.before(loop, coro, **options)
         else:
             task = asyncio.Task(coro, loop=loop, **options)
-        mine = _descendants.get()
+        # A task with a context of its own belongs to whoever that context names, not to the caller.
+        context: contextvars.Context | None = options.get("context")
+        mine = _descendants.get() if context is None else context.get(_descendants)
         if mine is not None:
             mine.add(task)
         return task

@@ -12,6 +12,7 @@ from anarchon.runs import moment
 if TYPE_CHECKING:
     from anarchon.engine.attempt import Ending
     from anarchon.jobs import Job
+    from anarchon.runs import Run
 
 
 class RunNews:
@@ -32,6 +33,19 @@ class RunNews:
         """Another instance has the run."""
         message = f"{self._job.name}: standing by for attempt {attempt}"
         tell(CLAIMS, logging.DEBUG, "run.backup", message, **self._fields, attempt=attempt)
+
+    def started(self, run: Run, *, retry: bool) -> None:
+        """The run was won, and its body begins."""
+        event, how = "run.started", "started"
+        if run.attempt > 1:
+            event, how = (
+                ("run.retried", "tries again") if retry else ("run.taken-over", "took over")
+            )
+        message = f"{run.job}: {how}, attempt {run.attempt} of the run for {run.scheduled_for}"
+        trigger = str(run.trigger)
+        tell(
+            RUNS, logging.INFO, event, message, **self._fields, attempt=run.attempt, trigger=trigger
+        )
 
     def ended(self, attempt: int, ending: Ending) -> None:
         """The body ended."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from anarchon.engine.attempt import Attempt, Ending, Interruption
 from anarchon.engine.clock import sleep_until
 from anarchon.engine.heartbeat import HeldLease
 from anarchon.engine.link import Asked, Pauses, repeat
-from anarchon.engine.log import RUNS, tell
 from anarchon.engine.news import RunNews
 from anarchon.errors import StoreError, StoreRefused
 from anarchon.runs import Run, Trigger, moment
@@ -72,6 +70,7 @@ class Pursuit:
         self._caller = caller
         self._news = RunNews(chase.job, chase.run, engine.runner)
         self._waits_for_others = False
+        self._retries = False
         self._ending: Ending | None = None
         self.maybe_won = False
         self.attempt: Attempt | None = None
@@ -190,6 +189,7 @@ class Pursuit:
         if self._caller and answer.attempt > self._seen:
             self._caller.moved()  # the pursuit goes on, as a backup
         self._see(answer.attempt)
+        self._retries = answer.code is ClaimCode.WAITING
         if not answer.left:
             return (
                 None  # nobody can take over after the present attempt: no need to wait for its end
@@ -277,14 +277,7 @@ class Pursuit:
             takes_run=self.job.takes_run,
             timeout=None if timeout is None else timeout / 1000,
         )
-        how = "took over" if answer.attempt > 1 else "started"
-        tell(
-            RUNS,
-            logging.INFO,
-            "run.started",
-            f"{self.job.name}: {how} attempt {run.attempt} of the run for {run.scheduled_for}",
-            **attempt.fields,
-        )
+        self._news.started(run, retry=self._retries)
         engine.heartbeats.keep(held)
         try:
             return await attempt.carry_out()
@@ -313,6 +306,7 @@ class Pursuit:
             self._news.unwanted(held.attempt)
             return 0.0  # another attempt stands, or nothing: the next answer tells
         if asked.answer.waiting:
+            self._retries = True
             return asked.answer.rest / 1000 + self._spread()
         return None
 

@@ -41,5 +41,6 @@ class Room:
             places.release()
 
     def _needed(self, job: Job) -> tuple[asyncio.Semaphore, ...]:
+        # The thread first: who waits for one should not keep a place from a run that needs none.
         runs = (self._runs,) if self._runs is not None else ()
-        return (*runs, self._threads) if job.in_thread else runs
+        return (self._threads, *runs) if job.in_thread else runs

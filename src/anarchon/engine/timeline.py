@@ -122,8 +122,21 @@ class Timeline:
         self._push(self._server.now(), job, None)
         self._changed.set()
 
-    def reconsider(self) -> None:
-        """Wake and look again, since what is known of the server's clock has changed."""
+    def reconsider(self, step: int) -> None:
+        """Look again, since the server's clock turned out to differ by `step` milliseconds.
+
+        After a step back, slots that were dealt with too early are asked for again when due:
+        those that ran are done.
+        """
+        if step < -PROMPT_MS:
+            now = self._server.now()
+            ahead = {name for name, cursor in self._cursors.items() if cursor > now}
+            looks = [e for e in self._entries if e.slot is None and e.job.name in ahead]
+            self._entries = [e for e in self._entries if e not in looks]
+            heapq.heapify(self._entries)
+            for entry in looks:
+                self._cursors[entry.job.name] = now
+                self._push(now, entry.job, None)
         self._changed.set()
 
     def next_due(self) -> int | None:

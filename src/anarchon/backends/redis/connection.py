@@ -144,7 +144,7 @@ class Connection:
             info = await self._within(self._open_client().send("INFO", "memory"))
         except (StorePermissionError, StoreRefused):
             return ()  # INFO is a courtesy that the minimal permissions leave out
-        facts = _facts(str(info))
+        facts = _facts(info)
         policy = facts.get("maxmemory_policy", "noeviction")
         if facts.get("maxmemory", "0") != "0" and policy.startswith("allkeys"):
             warning = (
@@ -155,6 +155,9 @@ class Connection:
         return ()
 
 
-def _facts(info: str) -> dict[str, str]:
-    pairs = (line.partition(":") for line in info.splitlines() if ":" in line)
+def _facts(info: Reply) -> dict[str, str]:
+    """What INFO tells, as the server's text or as a client has taken it apart."""
+    if isinstance(info, list):
+        return {str(name): str(value) for name, value in zip(info[::2], info[1::2], strict=True)}
+    pairs = (line.partition(":") for line in str(info).splitlines() if ":" in line)
     return {name: value.strip() for name, _, value in pairs}

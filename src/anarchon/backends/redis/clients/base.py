@@ -85,6 +85,9 @@ def decoded(reply: object) -> Reply:
     """A client's reply with bytes turned into text, whatever `decode_responses` says."""
     if isinstance(reply, bytes):
         return reply.decode("utf-8", "replace")
+    if isinstance(reply, dict):  # some clients take INFO apart by themselves
+        pairs = cast("dict[object, object]", reply).items()
+        return [decoded(part) for pair in pairs for part in pair]
     if isinstance(reply, (list, tuple)):
         return [decoded(part) for part in cast("list[object]", reply)]
     if reply is None or isinstance(reply, (str, int)):

@@ -13,7 +13,8 @@ local tried = redis.pcall('HDEL', KEYS[1], '!')
 if type(tried) == 'table' and tried.err and not string.find(tried.err, 'WRONGTYPE', 1, true) then
   return tried
 end
-local found = redis.call('GET', KEYS[1])
+local found = redis.pcall('GET', KEYS[1])
+if type(found) == 'table' then found = 'a value of another type' end
 if not found then
   redis.call('SET', KEYS[1], ARGV[1])
   found = ARGV[1]
