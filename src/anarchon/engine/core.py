@@ -79,7 +79,8 @@ class Engine:
         self._bad: set[tuple[str, str]] = set()
         self._registered = asyncio.Event()
         self.server = ServerClock(env.clock, lambda step: self._soon(self._stepped, step))
-        self.health = StoreHealth()
+        self.health = StoreHealth(lambda: self._soon(lambda _step: self.touch.set(), 0))
+        self.touch = asyncio.Event()
         timeout = options.call_timeout / 1000
         self.link = self._link(backend.connect(timeout=timeout))
         shared = backend.shares_connection
@@ -238,6 +239,21 @@ class Engine:
             self.tasks.pop(pursuit, None)
             self.ended(pursuit.job.name)
             pursuit.settle()
+            if pursuit.given_up and not self.stopping:
+                self._given_up(pursuit.job, order_of(pursuit.run))
+
+    def superseded(self, job: Job, slot: int) -> bool:
+        """Whether a newer slot of the job is due, so that this one has to give way to it."""
+        return job.slots.newest(self.server.now() - job.options.jitter, slot) is not None
+
+    def _given_up(self, job: Job, slot: int) -> None:
+        """A slot that was due was not asked for in time; it may still be caught up."""
+        if not job.options.catch_up:
+            return
+        if not self.superseded(job, slot):
+            self._due(job, slot)
+        elif not job.options.coalesce:
+            self._let_go(job, slot - 1, slot)
 
     def adopt(self, job: Job, open_runs: Iterable[OpenRun]) -> None:
         """Go after open runs of a job that the store named, as their backup."""

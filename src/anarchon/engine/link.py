@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -48,20 +49,25 @@ class StoreHealth:
         """Take the store to be there until a call fails."""
         self._on_change = on_change
         self._told = ""
+        self._answered_at = 0.0
         self.there = True
 
-    def answered(self) -> None:
-        """A call was answered."""
+    def answered(self, received: float = 0.0) -> None:
+        """A call was answered, at a moment of the host's own clock."""
+        self._answered_at = max(self._answered_at, received)
         if not self.there:
             self.there = True
             tell(STORE, logging.INFO, "store.back", "the store answers again")
             self._on_change()
 
-    def failed(self, error: StoreError) -> None:
-        """A call was not answered, or answered with an error."""
+    def failed(self, error: StoreError, sent: float = math.inf) -> None:
+        """A call that was sent at `sent` was not answered, or answered with an error.
+
+        Others may have been answered since: then its failure tells of the past.
+        """
         if not isinstance(error, (StoreUnavailable, StoreRefused)):
             self._tell_error(error)
-        elif self.there:
+        elif self.there and sent >= self._answered_at:
             self.there = False
             message = (
                 f"the store does not answer ({error}); claims are tried again while their slots are"
@@ -95,10 +101,11 @@ class Link:
         try:
             answer = await call(self.store)
         except StoreError as error:
-            self._health.failed(error)
+            self._health.failed(error, sent)
             raise
-        self._server.heard(sent, self._clock.boot(), answer.time)
-        self._health.answered()
+        received = self._clock.boot()
+        self._server.heard(sent, received, answer.time)
+        self._health.answered(received)
         return Asked(answer, sent)
 
 

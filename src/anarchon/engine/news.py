@@ -77,7 +77,8 @@ class RunNews:
 
     def skipped(self) -> None:
         """The slot gives way to another run of the job."""
-        self._not_started("run.skipped", "another run of the job is live (overlap=skip)")
+        why = "another run of the job is live (overlap=skip)"
+        self._not_started("run.skipped", why, logging.INFO)
 
     def missed(self, why: str) -> None:
         """The slot can no longer be asked for."""
@@ -87,9 +88,11 @@ class RunNews:
         """This instance was at its bound until it was too late."""
         self._not_started("run.no-room", "no place came free in time")
 
-    def unanswered(self, error: Exception) -> None:
-        """The store did not answer until it was too late."""
-        self._not_started("run.unanswered", f"the store did not answer in time ({error})")
+    def unanswered(self, error: Exception, *, superseded: bool) -> None:
+        """The store did not answer until it was too late, or until a newer slot was due."""
+        level = logging.INFO if superseded else logging.WARNING
+        why = f"the store did not answer in time ({error})"
+        self._not_started("run.unanswered", why, level)
 
     def over(self, answer: ClaimAnswer, place: str) -> None:
         """The answer says that there is nothing to do here; `place` is where the record lies."""
@@ -102,8 +105,7 @@ class RunNews:
             message = f"{self._job.name}: the run {self._run} is {answer.code}"
             tell(CLAIMS, logging.DEBUG, f"claim.{answer.code}", message, **self._fields)
 
-    def _not_started(self, event: str, why: str) -> None:
+    def _not_started(self, event: str, why: str, level: int = logging.WARNING) -> None:
         when = moment(order_of(self._run), self._job.slots.timezone)
         message = f"{self._job.name}: the run for {when} is not started: {why}"
-        level = logging.INFO if event == "run.skipped" else logging.WARNING
         tell(CLAIMS, level, event, message, **self._fields)

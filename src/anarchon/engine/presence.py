@@ -47,10 +47,13 @@ async def keep_in_touch(engine: Engine) -> None:
             told = _tell_difference(engine, told)
         except StoreError:
             pass  # told by the link; asked again sooner
-        pause = EVERY if engine.health.there else WHILE_AWAY
-        due = loop.time() + pause
-        await asyncio.sleep(pause)
-        engine.loop_lag = max(0.0, loop.time() - due)
+        engine.touch.clear()
+        due = loop.time() + (EVERY if engine.health.there else WHILE_AWAY)
+        try:
+            async with asyncio.timeout_at(due):
+                await engine.touch.wait()  # the store went away, or came back
+        except TimeoutError:
+            engine.loop_lag = max(0.0, loop.time() - due)
 
 
 async def _show(store: Store, engine: Engine) -> ServerTime:

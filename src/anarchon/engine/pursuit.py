@@ -69,8 +69,10 @@ class Pursuit:
         self._first_wait = first_wait
         self._caller = caller
         self._news = RunNews(chase.job, chase.run, engine.runner)
+        self._unknown = False
         self._waits_for_others = False
         self._retries = False
+        self.given_up = False
         self._ending: Ending | None = None
         self.maybe_won = False
         self.attempt: Attempt | None = None
@@ -107,11 +109,13 @@ class Pursuit:
             if self._seen:
                 return 0.0
             self._news.no_room()
+            self._give_up()
             return None
         try:
             asked = await self._ask()
             self.maybe_won = False
             if asked is None:
+                self._give_up()
                 return None
             engine.adopt(self.job, asked.answer.others)
             if asked.answer.code is ClaimCode.WON:
@@ -124,18 +128,18 @@ class Pursuit:
     async def _ask(self) -> Asked[ClaimAnswer] | None:
         """The claim, repeated after an unknown outcome; None when there is no more use in it."""
         pauses = Pauses(self._engine.env.rng)
-        unknown = False
+        self._unknown = False
         while True:
             request = self._request()
             self.maybe_won = True
             try:
                 return await self._send(request)
             except StoreError as error:
-                unknown = unknown or not isinstance(error, StoreRefused)
-                self.maybe_won = unknown
+                self._unknown = self._unknown or not isinstance(error, StoreRefused)
+                self.maybe_won = self._unknown
                 if not self._worth_repeating(error):
                     if not self._engine.stopping:
-                        self._news.unanswered(error)
+                        self._news.unanswered(error, superseded=self._gives_way())
                     return None
             await asyncio.sleep(pauses.next())
 
@@ -150,12 +154,28 @@ class Pursuit:
             token=self._token,
             seen=self._seen,
             slot=chase.slot,
-            deadline=takeover if self._seen else chase.deadline,
+            deadline=takeover if self._seen else self._deadline(),
             last=chase.last,
             runner=self._engine.runner,
             trigger=chase.trigger,
             since_applies=chase.since_applies,
         )
+
+    def _deadline(self) -> int:
+        """The deadline of a first claim.
+
+        It is past for a claim whose answer was lost and that must not win any more, because a newer
+        slot is due by now: then it only asks what became of it.
+        """
+        return 0 if self._unknown and self._gives_way() else self._chase.deadline
+
+    def _gives_way(self) -> bool:
+        scheduled = self._chase.trigger is Trigger.SCHEDULE
+        return scheduled and self._engine.superseded(self.job, self._chase.slot)
+
+    def _give_up(self) -> None:
+        """The slot was not asked for in time."""
+        self.given_up = self._chase.trigger is Trigger.SCHEDULE
 
     def _worth_repeating(self, error: StoreError) -> bool:
         engine = self._engine
@@ -164,6 +184,8 @@ class Pursuit:
             return self.maybe_won and not isinstance(error, StoreRefused)
         if self._seen:
             return True
+        if not self._unknown and self._gives_way():
+            return False
         late_by = engine.server.now() - self._chase.deadline
         return late_by <= (self._terms.lease if self.maybe_won else 0)
 
@@ -182,6 +204,8 @@ class Pursuit:
             return self._wait_for_others(answer)
         if code is ClaimCode.LATE and self._seen:
             return 0.0
+        if code is ClaimCode.LATE:
+            self._give_up()
         self._news.over(answer, self._engine.link.store.place(self.job.name))
         return None
 

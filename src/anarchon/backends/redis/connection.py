@@ -114,7 +114,15 @@ class Connection:
             raise StoreUnavailable(message) from error
 
     async def _check_format(self) -> None:
-        found = (await self.call("format", [self.keys.format], [STORE_FORMAT]))[2]
+        try:
+            found = (await self.call("format", [self.keys.format], [STORE_FORMAT]))[2]
+        except StorePermissionError as error:
+            # What more is missing cannot be tried out before this script passes.
+            message = (
+                f"{error}. The first script calls script|load, evalsha, hdel, get, set and time, on"
+                f" the key {self.keys.format}"
+            )
+            raise StorePermissionError(message) from error
         if not re.fullmatch("[0-9]{1,9}", str(found)):
             message = (
                 f"the key {self.keys.format!r} holds {found!r}, which anarchon did not write:"

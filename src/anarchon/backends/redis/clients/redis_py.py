@@ -34,7 +34,7 @@ class RedisPyClient:
     async def send(self, *command: Argument) -> Reply:
         """Send one command and answer its reply."""
         try:
-            return decoded(await self._client.execute_command(*command))
+            return decoded(await self._client.execute_command(*_encoded(command)))
         except (exceptions.RedisError, OSError, RuntimeError) as error:
             sorted_error = self._sorted(error)
             await self._leave_demoted_server(sorted_error)
@@ -44,7 +44,7 @@ class RedisPyClient:
         """Send several commands in order on one connection, and answer their replies."""
         pipeline = self._client.pipeline(transaction=False)
         for command in commands:
-            pipeline.execute_command(*command)
+            pipeline.execute_command(*_encoded(command))
         try:
             replies = await pipeline.execute()
         except (exceptions.RedisError, OSError, RuntimeError) as error:
@@ -104,6 +104,14 @@ def _settings(timeout: float) -> dict[str, Any]:
         "socket_connect_timeout": timeout,
         "retry": Retry(NoBackoff(), 0),
     }
+
+
+def _encoded(command: Sequence[Argument]) -> list[bytes | int]:
+    # UTF-8 whatever the client is set to; what it cannot write (a lone surrogate) is spelled out.
+    return [
+        part if isinstance(part, int) else part.encode("utf-8", "backslashreplace")
+        for part in command
+    ]
 
 
 _NOT_CONNECTED = "no connection to the store"

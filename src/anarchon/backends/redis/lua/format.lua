@@ -9,12 +9,15 @@
 -- replica, and the SET through when memory is full.
 
 if redis.replicate_commands then redis.replicate_commands() end
-local tried = redis.pcall('HDEL', KEYS[1], '!')
-if type(tried) == 'table' and tried.err and not string.find(tried.err, 'WRONGTYPE', 1, true) then
-  return tried
+local function of_another_type(reply)
+  return type(reply) == 'table' and reply.err and string.find(reply.err, 'WRONGTYPE', 1, true)
 end
+
+local tried = redis.pcall('HDEL', KEYS[1], '!')
+if type(tried) == 'table' and not of_another_type(tried) then return tried end
 local found = redis.pcall('GET', KEYS[1])
-if type(found) == 'table' then found = 'a value of another type' end
+if of_another_type(found) then found = 'a value of another type' end
+if type(found) == 'table' then return found end
 if not found then
   redis.call('SET', KEYS[1], ARGV[1])
   found = ARGV[1]

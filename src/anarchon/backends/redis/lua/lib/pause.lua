@@ -2,7 +2,7 @@
 -- an expired pause is none.
 local function pause_in_force()
   local field = redis.call('HGET', STATE, 'paused') or ''
-  local till = string.match(field, '^(%d+)')
-  if till and (till == '0' or tonumber(till) > now) then return field end
+  local till = string.match(field, '^(%d+) ')
+  if till and exact(till) and (tonumber(till) == 0 or tonumber(till) > now) then return field end
   return nil
 end
