@@ -22,13 +22,14 @@ from anarchon.errors import (
 )
 from anarchon.runs import AttemptRecord, Run, RunRecord, RunStatus, Trigger
 from anarchon.scheduler import Health, JobInfo, JobSettings, Scheduler
-from anarchon.schedules import Cron, Every, Schedule
+from anarchon.schedules import ClockChange, Cron, Every, Schedule, clock_changes
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnarchonError",
     "AttemptRecord",
+    "ClockChange",
     "ConfigurationError",
     "Cron",
     "Environment",
@@ -58,4 +59,5 @@ __all__ = [
     "Trigger",
     "UnknownJobError",
     "ValkeyBackend",
+    "clock_changes",
 ]

@@ -51,7 +51,7 @@ class UnknownJobError(ConfigurationError, LookupError):
 
 
 class SchedulerStateError(AnarchonError, RuntimeError):
-    """The scheduler is not in a state in which this can be asked: not started, stopping, forked."""
+    """The scheduler is not in a state in which this can be asked: not started, or stopping."""
 
     code = "ANARCHON_SCHEDULER_STATE"
 

@@ -73,6 +73,8 @@ def _outside_its_room(one: Import) -> str | None:
 
 def _against_direction(one: Import, room: str) -> str | None:
     target_room = one.target.partition(".")[0]
+    if (one.source, one.target) == ("__main__", "cli"):
+        return None  # python -m anarchon is the command line
     if one.target == "" or target_room in PUBLIC_ONLY:
         if room == "testing" and one.target == "":
             return None

@@ -88,8 +88,9 @@ class ServerClock:
         return int(self._clock.boot() * 1000 + self._ahead)
 
     def seconds_until(self, moment: int) -> float:
-        """How long until a moment of the server's clock; not below 0."""
-        return max(0.0, (moment - self._ahead) / 1000 - self._clock.boot())
+        """How long until a moment of the server's clock has surely come; not below 0."""
+        # Answers tell whole milliseconds: aimed any closer, every other call would be a bit early.
+        return max(0.0, (moment + 1 - self._ahead) / 1000 - self._clock.boot())
 
     def host_is_ahead(self) -> int:
         """By how many milliseconds the host's wall clock is ahead of the server's (or behind)."""

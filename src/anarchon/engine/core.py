@@ -77,6 +77,7 @@ class Engine:
         self._since: dict[str, int] = {}
         self._added_at: dict[str, int] = {}
         self._bad: set[tuple[str, str]] = set()
+        self._catching_up: dict[str, asyncio.Lock] = {}
         self._registered = asyncio.Event()
         self.server = ServerClock(env.clock, lambda step: self._soon(self._stepped, step))
         self.health = StoreHealth(lambda: self._soon(lambda _step: self.touch.set(), 0))
@@ -159,8 +160,8 @@ class Engine:
         now = self.server.now()
         self._since[job.name] = known.since
         self._added_at[job.name] = now
-        # The look-back at the start; what is at or below `since` was not due under this schedule.
-        self.timeline.add(job, max(known.since, now - job.keep - 1))
+        # The look-back of a start: what is at or below `since` was not due under this schedule.
+        self.timeline.add(job, min(known.since, now))
         self.adopt(job, known.open_runs)
 
     # -- slots -----------------------------------------------------------------------------------
@@ -173,12 +174,18 @@ class Engine:
         if in_time(job, slot, now):
             deadline = latest(job, slot)
             self.pursue(Chase(job, str(slot), Trigger.SCHEDULE, deadline, last, since_applies))
+        elif now <= slot + options.catch_up and not options.coalesce:
+            self._let_go(job, slot - 1, slot)
         elif now <= slot + options.catch_up:
             deadline = slot + options.catch_up
             next_slot = job.slots.next_after(slot)
-            if options.coalesce and next_slot is not None:
+            if next_slot is not None:
                 deadline = min(deadline, next_slot)
             self.pursue(Chase(job, str(slot), Trigger.CATCH_UP, deadline, last, since_applies=True))
+        elif since_applies:
+            # Too late; but the store is asked, so that it tells of it as missed if nobody ran it.
+            chase = Chase(job, str(slot), Trigger.SCHEDULE, latest(job, slot), last, since_applies)
+            self.pursue(chase)
         else:
             self._let_go(job, slot - 1, slot)
 
@@ -198,14 +205,16 @@ class Engine:
 
     async def _catch_up(self, job: Job, after: int, until: int) -> None:
         """Go after each slot in (after, until], oldest first, one after the other."""
-        slot = job.slots.next_after(after)
-        while slot is not None and slot <= until:
-            deadline = slot + job.options.catch_up
-            chase = Chase(job, str(slot), Trigger.CATCH_UP, deadline, slot + job.keep, True)  # noqa: FBT003 - since applies
-            task = self.pursue(chase)
-            if task is not None:
-                await asyncio.wait([task])
-            slot = job.slots.next_after(slot)
+        async with self._catching_up.setdefault(job.name, asyncio.Lock()):
+            slot = job.slots.next_after(after)
+            while slot is not None and slot <= until:
+                deadline, last = slot + job.options.catch_up, slot + job.keep
+                task = self.pursue(
+                    Chase(job, str(slot), Trigger.CATCH_UP, deadline, last, since_applies=True)
+                )
+                if task is not None:
+                    await asyncio.wait([task])
+                slot = job.slots.next_after(slot)
 
     # -- pursuits --------------------------------------------------------------------------------
 
@@ -296,6 +305,15 @@ class Engine:
         if self.pursue(Chase(job, run, Trigger.MANUAL, deadline, deadline), caller=caller) is None:
             caller.settle(None)
         return caller.result
+
+    def waits_behind(self, pursuit: Pursuit) -> bool:
+        """Whether an older run of the same job waits here for others to end: it goes first."""
+        order = order_of(pursuit.run)
+        return any(
+            other.waits_for_others and order_of(other.run) < order
+            for other in self.pursuits.values()
+            if other.job is pursuit.job
+        )
 
     async def wait_for_end(self, job: str, seconds: float) -> None:
         """Wait until a run of the job ends here, but no longer than so many seconds."""

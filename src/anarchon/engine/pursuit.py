@@ -70,7 +70,7 @@ class Pursuit:
         self._caller = caller
         self._news = RunNews(chase.job, chase.run, engine.runner)
         self._unknown = False
-        self._waits_for_others = False
+        self.waits_for_others = False
         self._retries = False
         self.given_up = False
         self._ending: Ending | None = None
@@ -104,6 +104,8 @@ class Pursuit:
     async def _turn(self) -> float | None:
         """Ask once and act on it; the seconds until the next turn, None when it is over."""
         engine = self._engine
+        if self.waits_for_others and engine.waits_behind(self) and self._seconds_in_time() > 0:
+            return LONGEST_OVERLAP_WAIT_MS / 1000
         bounded = self._caller is None
         if bounded and not await engine.room.take(self.job, self._seconds_in_time()):
             if self._seen:
@@ -118,6 +120,7 @@ class Pursuit:
                 self._give_up()
                 return None
             engine.adopt(self.job, asked.answer.others)
+            self.waits_for_others = False
             if asked.answer.code is ClaimCode.WON:
                 return await self._won(asked)
         finally:
@@ -232,7 +235,7 @@ class Pursuit:
             if self._engine.server.now() > chase.deadline:
                 self._news.missed("another run of the job was live until too late")
                 return None
-        self._waits_for_others = True
+        self.waits_for_others = True
         return min(answer.rest, LONGEST_OVERLAP_WAIT_MS) / 1000
 
     def _spread(self) -> float:
@@ -248,8 +251,7 @@ class Pursuit:
         """Wait; when waiting for other runs of the job, no longer than until one ends here."""
         if seconds <= 0:
             return
-        if self._waits_for_others:
-            self._waits_for_others = False
+        if self.waits_for_others:
             await self._engine.wait_for_end(self.job.name, seconds)
         else:
             clock = self._engine.env.clock

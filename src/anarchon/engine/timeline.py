@@ -114,11 +114,12 @@ class Timeline:
         self._entries: list[_Entry] = []
         self._order = itertools.count()
         self._cursors: dict[str, int] = {}
+        self._added: dict[str, int] = {}
         self._changed = asyncio.Event()
 
     def add(self, job: Job, cursor: int) -> None:
         """Take a job in; its slots after `cursor` are dealt with."""
-        self._cursors[job.name] = cursor
+        self._cursors[job.name] = self._added[job.name] = cursor
         self._push(self._server.now(), job, None)
         self._changed.set()
 
@@ -130,13 +131,15 @@ class Timeline:
         """
         if step < -PROMPT_MS:
             now = self._server.now()
-            ahead = {name for name, cursor in self._cursors.items() if cursor > now}
-            looks = [e for e in self._entries if e.slot is None and e.job.name in ahead]
-            self._entries = [e for e in self._entries if e not in looks]
+            looks = [entry for entry in self._entries if entry.slot is None]
+            self._entries = [entry for entry in self._entries if entry.slot is not None]
             heapq.heapify(self._entries)
             for entry in looks:
-                self._cursors[entry.job.name] = now
-                self._push(now, entry.job, None)
+                # The step may be older than the answer that told of it: look back as at a start.
+                job = entry.job
+                back = max(self._added[job.name], now - job.keep - 1)
+                self._cursors[job.name] = min(back, self._cursors[job.name])
+                self._push(now, job, None)
         self._changed.set()
 
     def next_due(self) -> int | None:

@@ -1,0 +1,1 @@
+"""The documentation is run, and held against the code."""

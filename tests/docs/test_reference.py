@@ -1,0 +1,195 @@
+"""What the code has stands in the documentation, and nothing else does."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+
+import pytest
+
+import anarchon
+from anarchon import errors
+from anarchon.backends.redis.keys import Keys
+from tests.docs.pages import ROOT, first_cells, page, pages
+
+OPTIONS = page("docs/options.md")
+LUA = {
+    path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
+    for path in (ROOT / "src/anarchon/backends/redis/lua").rglob("*.lua")
+}
+
+
+def parameters(function: object) -> list[str]:
+    assert callable(function)
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+SCHEDULER = parameters(anarchon.Scheduler)
+JOB = list(vars(anarchon.JobSettings)["__annotations__"])
+BACKENDS = [anarchon.RedisBackend, anarchon.ValkeyBackend, anarchon.MemoryBackend]
+
+
+# -- options -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("part", "names"), [("## Scheduler", SCHEDULER), ("## Job", JOB)])
+def test_options_page_has_each_option(part: str, names: list[str]) -> None:
+    found = re.findall(r"^### `(\w+)`$", OPTIONS.section(part), re.MULTILINE)
+    assert sorted(found) == sorted(names)
+
+
+def test_readme_lists_each_option() -> None:
+    section = page("README.md").section("## Options")
+    scheduler, job = section.split("| `@scheduler.job(", 1)
+    assert list(first_cells(scheduler))[1:] == SCHEDULER
+    assert list(first_cells(f"\n| `{job}"))[1:] == JOB
+
+
+def test_readme_tells_the_defaults() -> None:
+    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page("README.md").text, re.MULTILINE))
+    signature = inspect.signature(anarchon.Scheduler).parameters
+    for name in ("lease", "history_size", "max_threads", "shutdown_timeout"):
+        assert told[name] == str(signature[name].default)
+    for name in ("history_ttl", "max_concurrent_runs"):
+        assert told[name] == "`None`"
+        assert signature[name].default is None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_options_page_has_each_option_of_a_backend(backend: type) -> None:
+    heading = f"### `{backend.__name__}(*, {', '.join(parameters(backend))})`"
+    assert heading in OPTIONS.text.splitlines()
+
+
+def test_no_other_option_is_spoken_of() -> None:
+    known = {*SCHEDULER, *JOB, *(name for each in BACKENDS for name in parameters(each))}
+    known |= {*parameters(anarchon.Environment), *parameters(anarchon.Scheduler.history)}
+    known |= {"lifespan", "level", "minutes", "days"}  # FastAPI's, logging's, timedelta's
+    spoken = {
+        option
+        for written in pages()
+        for code in written.codes
+        for option in re.findall(r"(?:^|[(, ])([a-z_]+)=", code)
+    }
+    assert spoken <= known
+
+
+# -- errors ------------------------------------------------------------------------------------
+
+ERRORS = [
+    value
+    for value in vars(errors).values()
+    if inspect.isclass(value) and issubclass(value, errors.AnarchonError)
+]
+
+
+def test_error_tree_is_drawn_as_it_is() -> None:
+    tree = page("docs/errors.md").blocks[0].text
+    drawn = {
+        name: (len(indent) // 4, code)
+        for indent, name, code in re.findall(r"^([│├└─ ]*)(\w+) +(ANARCHON\w*)", tree, re.MULTILINE)
+    }
+    assert drawn == {
+        error.__name__: (error.__mro__.index(errors.AnarchonError), error.code) for error in ERRORS
+    }
+    for line in tree.splitlines():
+        if also := re.search(r"(\w+) +ANARCHON\w+ +also an? (\w+)", line):
+            bases: tuple[type, ...] = vars(errors)[also[1]].__mro__
+            assert also[2] in {base.__name__ for base in bases}
+
+
+def test_each_error_is_explained() -> None:
+    explained = first_cells(page("docs/errors.md").text)
+    assert sorted(explained) == sorted(e.__name__ for e in ERRORS if e is not errors.AnarchonError)
+    assert "`NoRetry`" in page("docs/errors.md").text
+
+
+def test_no_other_code_is_spoken_of() -> None:
+    spoken = {
+        code for written in pages() for code in re.findall(r"\bANARCHON(?:_[A-Z]+)*", written.text)
+    }
+    assert spoken == {error.code for error in ERRORS}
+
+
+# -- names -------------------------------------------------------------------------------------
+
+
+def test_public_names_are_spoken_of_and_no_others() -> None:
+    public = set(vars(anarchon)["__all__"])
+    spoken = {
+        name
+        for written in pages()
+        for code in written.codes
+        for name in re.findall(r"\b(?:[A-Z][a-z]+){1,}(?:Error|Info)?\b", code)
+    }
+    foreign = {"ValueError", "LookupError", "RuntimeError", "ZoneInfo", "Event", "Redis", "Europe"}
+    foreign |= {"Berlin", "None", "True", "False", "Bnet"}
+    assert spoken - foreign <= public
+    said = " ".join(written.text for written in pages())
+    assert [name for name in public if not re.search(rf"\b{name}\b", said)] == []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        anarchon.Run,
+        anarchon.RunRecord,
+        anarchon.AttemptRecord,
+        anarchon.JobInfo,
+        anarchon.Health,
+    ],
+)
+def test_attributes_are_listed(kind: type) -> None:
+    attributes = [field.name for field in dataclasses.fields(kind)]
+    attributes += [name for name, value in vars(kind).items() if isinstance(value, property)]
+    tables = re.split(r"\n\n", page("docs/runs.md").text)
+    assert any(
+        set(attributes) == set(first_cells(table)) - {kind.__name__}
+        for table in tables
+        if table.startswith("|")
+    )
+
+
+def test_each_status_and_trigger_is_told() -> None:
+    told = {*page("docs/leases.md").codes, *page("docs/runs.md").codes}
+    assert {str(status) for status in anarchon.RunStatus} <= told
+    assert {str(trigger) for trigger in anarchon.Trigger} <= told
+
+
+# -- keys --------------------------------------------------------------------------------------
+
+KEYS = page("docs/keys.md")
+
+
+def test_each_key_is_told() -> None:
+    keys = Keys("cron:")
+    table = KEYS.text.split("\n\n")[2]
+    told = [name.replace("<job>", "j") for name in first_cells(table)]
+    assert told == [*keys.of_job("j"), keys.format, keys.instances]
+
+
+def test_encoding_is_told_as_it_is() -> None:
+    (name, key), *_ = re.findall(r"job `([^`]*%[^`]*)` has the keys `([^`]+)`", KEYS.text)
+    assert Keys("cron:").of_job(name)[0] == key
+
+
+def test_each_field_of_a_job_is_told() -> None:
+    written = {
+        field
+        for text in LUA.values()
+        for call in re.findall(r"'(?:HSET|HGET|HMGET)', STATE, ([^)]+)\)", text)
+        for field in re.findall(r"'([a-z][a-z:]+)'", call)
+    }
+    written |= {field for text in LUA.values() for field in re.findall(r"'(floor:\w+)'", text)}
+    told = KEYS.text.split("Fields of `state` that belong to the job itself:")[1]
+    assert set(first_cells(told.split("The other keys")[0])) == {*written, "floor"}
+
+
+def test_each_letter_is_told() -> None:
+    record = LUA["src/anarchon/backends/redis/lua/lib/record.lua"]
+    told = dict(re.findall(r"^\| (\w+) \| (.+) \|$", KEYS.text, re.MULTILINE))
+    letters = "".join(re.findall(r"'\^\(\[(\w+)\]\)", record))
+    outcomes = {*"".join(re.findall(r"\(\[%-(\w+)\]\)", record)), "-"}
+    assert sorted(re.findall(r"`(\w)`", told["letter"])) == sorted(letters)
+    assert set(re.findall(r"`([\w-])`", told["outcome"])) - {"K"} == outcomes
