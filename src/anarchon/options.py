@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from anarchon.durations import Duration, milliseconds
-from anarchon.engine.core import EngineOptions
+from anarchon.engine.instance import EngineOptions
 from anarchon.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -193,7 +193,7 @@ class Scheduler:
     def jobs(self) -> tuple[JobInfo, ...]:
         """The declared jobs, each with its schedule in words and its next date, in its own zone."""
         engine = self._engine
-        now = engine.server.now() if engine else self._environment.clock.wall()
+        now = engine.instance.server.now() if engine else self._environment.clock.wall()
         return tuple(_info(job, now) for job in self._jobs.values())
 
     # -- life ------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Scheduler:
         finally:
             self._engine = None
             self._loop = None
-        tell(SCHEDULER, logging.INFO, "scheduler.stopped", "stopped", runner=engine.runner)
+        tell(SCHEDULER, logging.INFO, "scheduler.stopped", "stopped", runner=engine.instance.runner)
 
     async def __aenter__(self) -> Self:
         """Start."""
@@ -295,7 +295,7 @@ class Scheduler:
                 await asyncio.wait([ending, again], return_when=asyncio.FIRST_COMPLETED)
                 again.cancel()
                 if self._engine is not None and not ending.done():
-                    self._engine.hurry()
+                    self._engine.hurried.set()
                 await ending
         finally:
             for number in signals:
@@ -323,7 +323,7 @@ class Scheduler:
         made for this question. Raises the errors of the store.
         """
         if self._engine is not None:
-            return await self._engine.link.store.history(job, limit)
+            return await self._engine.instance.link.store.history(job, limit)
         store = self._backend.connect(timeout=self._options.call_timeout / 1000)
         try:
             return await store.history(job, limit)
@@ -336,15 +336,15 @@ class Scheduler:
         if engine is None:
             return Health(running=False, store=False, loop_lag=0.0, clock_ahead=0.0)
         return Health(
-            running=not engine.stopping,
-            store=engine.health.there,
-            loop_lag=engine.loop_lag,
-            clock_ahead=engine.server.host_is_ahead() / 1000,
+            running=not engine.instance.stopping,
+            store=engine.instance.health.there,
+            loop_lag=engine.instance.loop_lag,
+            clock_ahead=engine.instance.server.host_is_ahead() / 1000,
         )
 
     def _running(self) -> Engine:
         engine = self._engine
-        if engine is None or engine.stopping:
+        if engine is None or engine.instance.stopping:
             state = "not started" if engine is None else "stopping"
             message = f"the scheduler is {state}: start() it first"
             raise SchedulerStateError(message)

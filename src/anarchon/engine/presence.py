@@ -14,7 +14,7 @@ from anarchon.errors import StoreError
 
 if TYPE_CHECKING:
     from anarchon.backends.base import Store
-    from anarchon.engine.core import Engine
+    from anarchon.engine.instance import Instance
 
 EVERY = 60.0
 WHILE_AWAY = 2.0
@@ -33,7 +33,7 @@ async def ask_time(store: Store) -> ServerTime:
     return ServerTime(await store.clock("", "", 0))
 
 
-async def keep_in_touch(engine: Engine) -> None:
+async def keep_in_touch(instance: Instance) -> None:
     """Ask for the server's time once a minute, more often while the store is away.
 
     It keeps the reckoning of the server's clock fresh and idle connections alive, and is how an
@@ -43,27 +43,27 @@ async def keep_in_touch(engine: Engine) -> None:
     loop = asyncio.get_running_loop()
     while True:
         try:
-            await engine.link.ask(lambda store: _show(store, engine))
-            told = _tell_difference(engine, told)
+            await instance.link.ask(lambda store: _show(store, instance))
+            told = _tell_difference(instance, told)
         except StoreError:
             pass  # told by the link; asked again sooner
-        engine.touch.clear()
-        due = loop.time() + (EVERY if engine.health.there else WHILE_AWAY)
+        instance.touch.clear()
+        due = loop.time() + (EVERY if instance.health.there else WHILE_AWAY)
         try:
             async with asyncio.timeout_at(due):
-                await engine.touch.wait()  # the store went away, or came back
+                await instance.touch.wait()  # the store went away, or came back
         except TimeoutError:
-            engine.loop_lag = max(0.0, loop.time() - due)
+            instance.loop_lag = max(0.0, loop.time() - due)
 
 
-async def _show(store: Store, engine: Engine) -> ServerTime:
-    facts = {"ahead": engine.server.host_is_ahead(), "lag": round(engine.loop_lag * 1000)}
-    return ServerTime(await store.clock(engine.runner, json.dumps(facts), SILENT_MS))
+async def _show(store: Store, instance: Instance) -> ServerTime:
+    facts = {"ahead": instance.server.host_is_ahead(), "lag": round(instance.loop_lag * 1000)}
+    return ServerTime(await store.clock(instance.runner, json.dumps(facts), SILENT_MS))
 
 
-def _tell_difference(engine: Engine, told: int) -> int:
+def _tell_difference(instance: Instance, told: int) -> int:
     """Log the difference of host and server when it is, or changes by, more than a second."""
-    ahead = engine.server.host_is_ahead()
+    ahead = instance.server.host_is_ahead()
     if abs(ahead - told) <= STEP_WORTH_TELLING_MS:
         return told
     side = "ahead of" if ahead > 0 else "behind"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from anarchon.backends.base import ClaimCode, ClaimRequest, Outcome, Overlap, order_of
 from anarchon.engine.attempt import Attempt, Ending, Interruption
@@ -17,13 +17,16 @@ from anarchon.engine.clock import sleep_until
 from anarchon.engine.heartbeat import HeldLease
 from anarchon.engine.link import Asked, Pauses, repeat
 from anarchon.engine.news import RunNews
+from anarchon.engine.timeline import superseded
 from anarchon.errors import StoreError, StoreRefused
 from anarchon.runs import Run, Trigger, moment
 
 if TYPE_CHECKING:
-    from anarchon.backends.base import ClaimAnswer, JobTerms
+    from collections.abc import Iterable
+
+    from anarchon.backends.base import ClaimAnswer, JobTerms, OpenRun
     from anarchon.engine.caller import Caller
-    from anarchon.engine.core import Engine
+    from anarchon.engine.instance import Instance
     from anarchon.jobs import Job
 
 BACKUP_SPREAD = 0.25
@@ -49,26 +52,40 @@ class Chase:
         return 0 if self.trigger is Trigger.MANUAL else order_of(self.run)
 
 
+class Fellows(Protocol):
+    """The other pursuits of an instance."""
+
+    def adopt(self, job: Job, open_runs: Iterable[OpenRun]) -> None:
+        """Go after open runs that an answer named."""
+        ...
+
+    def waits_behind(self, pursuit: Pursuit) -> bool:
+        """Whether an older run of the same job waits here: it goes first."""
+        ...
+
+
 class Pursuit:
     """Goes after one run until it is over."""
 
     def __init__(
         self,
-        engine: Engine,
+        instance: Instance,
+        fellows: Fellows,
         chase: Chase,
         *,
         first_wait: float = 0.0,
         caller: Caller | None = None,
     ) -> None:
         """Ask after `first_wait` seconds; `caller` waits for a manual run asked for here."""
-        self._engine = engine
+        self._instance = instance
+        self._fellows = fellows
         self._chase = chase
-        self._terms: JobTerms = engine.terms(chase.job)
+        self._terms: JobTerms = instance.terms(chase.job)
         self._seen = chase.seen
-        self._token = _new_token(engine)
+        self._token = _new_token(instance)
         self._first_wait = first_wait
         self._caller = caller
-        self._news = RunNews(chase.job, chase.run, engine.runner)
+        self._news = RunNews(chase.job, chase.run, instance.runner)
         self._unknown = False
         self.waits_for_others = False
         self._retries = False
@@ -95,7 +112,7 @@ class Pursuit:
     async def go(self) -> None:
         """Go after the run until it is over."""
         wait: float | None = self._first_wait
-        while wait is not None and not self._engine.stopping:
+        while wait is not None and not self._instance.stopping:
             await self._rest(wait)
             wait = await self._turn()
 
@@ -103,11 +120,15 @@ class Pursuit:
 
     async def _turn(self) -> float | None:
         """Ask once and act on it; the seconds until the next turn, None when it is over."""
-        engine = self._engine
-        if self.waits_for_others and engine.waits_behind(self) and self._seconds_in_time() > 0:
+        instance = self._instance
+        if (
+            self.waits_for_others
+            and self._fellows.waits_behind(self)
+            and self._seconds_in_time() > 0
+        ):
             return LONGEST_OVERLAP_WAIT_MS / 1000
         bounded = self._caller is None
-        if bounded and not await engine.room.take(self.job, self._seconds_in_time()):
+        if bounded and not await instance.room.take(self.job, self._seconds_in_time()):
             if self._seen:
                 return 0.0
             self._news.no_room()
@@ -119,18 +140,18 @@ class Pursuit:
             if asked is None:
                 self._give_up()
                 return None
-            engine.adopt(self.job, asked.answer.others)
+            self._fellows.adopt(self.job, asked.answer.others)
             self.waits_for_others = False
             if asked.answer.code is ClaimCode.WON:
                 return await self._won(asked)
         finally:
             if bounded:
-                engine.room.leave(self.job)
+                instance.room.leave(self.job)
         return self._act_on(asked.answer)
 
     async def _ask(self) -> Asked[ClaimAnswer] | None:
         """The claim, repeated after an unknown outcome; None when there is no more use in it."""
-        pauses = Pauses(self._engine.env.rng)
+        pauses = Pauses(self._instance.env.rng)
         self._unknown = False
         while True:
             request = self._request()
@@ -141,17 +162,17 @@ class Pursuit:
                 self._unknown = self._unknown or not isinstance(error, StoreRefused)
                 self.maybe_won = self._unknown
                 if not self._worth_repeating(error):
-                    if not self._engine.stopping:
+                    if not self._instance.stopping:
                         self._news.unanswered(error, superseded=self._gives_way())
                     return None
             await asyncio.sleep(pauses.next())
 
     async def _send(self, request: ClaimRequest) -> Asked[ClaimAnswer]:
-        return await self._engine.link.ask(lambda store: store.claim(self._terms, request))
+        return await self._instance.link.ask(lambda store: store.claim(self._terms, request))
 
     def _request(self) -> ClaimRequest:
         chase = self._chase
-        takeover = self._engine.server.now() + self._terms.lease
+        takeover = self._instance.server.now() + self._terms.lease
         return ClaimRequest(
             run=chase.run,
             token=self._token,
@@ -159,7 +180,7 @@ class Pursuit:
             slot=chase.slot,
             deadline=takeover if self._seen else self._deadline(),
             last=chase.last,
-            runner=self._engine.runner,
+            runner=self._instance.runner,
             trigger=chase.trigger,
             since_applies=chase.since_applies,
         )
@@ -174,28 +195,28 @@ class Pursuit:
 
     def _gives_way(self) -> bool:
         scheduled = self._chase.trigger is Trigger.SCHEDULE
-        return scheduled and self._engine.superseded(self.job, self._chase.slot)
+        return scheduled and superseded(self.job, self._chase.slot, self._instance.server.now())
 
     def _give_up(self) -> None:
         """The slot was not asked for in time."""
         self.given_up = self._chase.trigger is Trigger.SCHEDULE
 
     def _worth_repeating(self, error: StoreError) -> bool:
-        engine = self._engine
-        if engine.stopping:
+        instance = self._instance
+        if instance.stopping:
             # A silent store may have granted the run; one that refuses will not answer soon enough.
             return self.maybe_won and not isinstance(error, StoreRefused)
         if self._seen:
             return True
         if not self._unknown and self._gives_way():
             return False
-        late_by = engine.server.now() - self._chase.deadline
+        late_by = instance.server.now() - self._chase.deadline
         return late_by <= (self._terms.lease if self.maybe_won else 0)
 
     def _seconds_in_time(self) -> float:
         if self._seen:
             return self._terms.lease / 1000
-        return self._engine.server.seconds_until(self._chase.deadline)
+        return self._instance.server.seconds_until(self._chase.deadline)
 
     def _act_on(self, answer: ClaimAnswer) -> float | None:
         code = answer.code
@@ -206,10 +227,10 @@ class Pursuit:
         if code is ClaimCode.OVERLAP:
             return self._wait_for_others(answer)
         if code is ClaimCode.LATE and self._seen:
-            return 0.0
+            return self._spread()
         if code is ClaimCode.LATE:
             self._give_up()
-        self._news.over(answer, self._engine.link.store.place(self.job.name))
+        self._news.over(answer, self._instance.link.store.place(self.job.name))
         return None
 
     def _stand_by(self, answer: ClaimAnswer) -> float | None:
@@ -218,9 +239,7 @@ class Pursuit:
         self._see(answer.attempt)
         self._retries = answer.code is ClaimCode.WAITING
         if not answer.left:
-            return (
-                None  # nobody can take over after the present attempt: no need to wait for its end
-            )
+            return None  # nobody can take over after the present attempt
         self._news.standing_by(answer.attempt)
         return answer.rest / 1000 + self._spread()
 
@@ -232,39 +251,39 @@ class Pursuit:
                 if chase.trigger is Trigger.SCHEDULE:
                     self._news.skipped()
                 return None
-            if self._engine.server.now() > chase.deadline:
+            if self._instance.server.now() > chase.deadline:
                 self._news.missed("another run of the job was live until too late")
                 return None
         self.waits_for_others = True
         return min(answer.rest, LONGEST_OVERLAP_WAIT_MS) / 1000
 
     def _spread(self) -> float:
-        return self._engine.env.rng.uniform(0, BACKUP_SPREAD)
+        return self._instance.env.rng.uniform(0, BACKUP_SPREAD)
 
     def _see(self, attempt: int) -> None:
         """Remember the attempt number told; a claim for another attempt needs another token."""
         if attempt != self._seen:
             self._seen = attempt
-            self._token = _new_token(self._engine)
+            self._token = _new_token(self._instance)
 
     async def _rest(self, seconds: float) -> None:
         """Wait; when waiting for other runs of the job, no longer than until one ends here."""
         if seconds <= 0:
             return
         if self.waits_for_others:
-            await self._engine.wait_for_end(self.job.name, seconds)
+            await self._instance.wait_for_end(self.job.name, seconds)
         else:
-            clock = self._engine.env.clock
+            clock = self._instance.env.clock
             await sleep_until(clock, clock.boot() + seconds)
 
     # -- a won run ---------------------------------------------------------------------------------
 
     async def _won(self, asked: Asked[ClaimAnswer]) -> float | None:
-        engine, answer = self._engine, asked.answer
+        instance, answer = self._instance, asked.answer
         held = HeldLease(
-            engine.env.clock, self._terms, self.run, self._token, answer.attempt, asked.sent
+            instance.env.clock, self._terms, self.run, self._token, answer.attempt, asked.sent
         )
-        if engine.stopping:
+        if instance.stopping:
             await self._give_back(held)
             return None
         if not held.believed():
@@ -280,7 +299,7 @@ class Pursuit:
         return await self._finish(held, ending)
 
     async def _carry_out(self, held: HeldLease, answer: ClaimAnswer) -> Ending:
-        engine = self._engine
+        instance = self._instance
         order = order_of(self.run)
         run = Run(
             job=self.job.name,
@@ -290,7 +309,7 @@ class Pursuit:
             max_attempts=answer.max_attempts,
             token=self._token,
             fence=answer.fence,
-            runner=engine.runner,
+            runner=instance.runner,
             trigger=answer.trigger or self._chase.trigger,
             lost=held.stop_signal,
         )
@@ -304,7 +323,7 @@ class Pursuit:
             timeout=None if timeout is None else timeout / 1000,
         )
         self._news.started(run, retry=self._retries)
-        engine.heartbeats.keep(held)
+        instance.heartbeats.keep(held)
         try:
             return await attempt.carry_out()
         finally:
@@ -314,18 +333,18 @@ class Pursuit:
     async def _finish(self, held: HeldLease, ending: Ending) -> float | None:
         outcome = ending.outcome or Outcome.NONE
         self._news.ended(held.attempt, ending)
-        delay = self.job.retry_delay(held.attempt, self._engine.env.rng)
+        delay = self.job.retry_delay(held.attempt, self._instance.env.rng)
         self.maybe_won = True
         asked = await repeat(
-            self._engine.link,
+            self._instance.link,
             lambda store: store.finish(
                 self._terms, self.run, held.token, outcome, ending.text, delay
             ),
-            self._engine.env.rng,
-            lambda error: not (self._engine.stopping and isinstance(error, StoreRefused)),
+            self._instance.env.rng,
+            lambda error: not (self._instance.stopping and isinstance(error, StoreRefused)),
         )
         self.maybe_won = False
-        self._engine.ended(self.job.name)
+        self._instance.ended(self.job.name)
         if asked is None:
             return None
         if not asked.answer.ok:
@@ -339,9 +358,9 @@ class Pursuit:
     async def _give_back(self, held: HeldLease) -> None:
         self.maybe_won = True
         await repeat(
-            self._engine.link,
+            self._instance.link,
             lambda store: store.release(self._terms, self.run, held.token, Outcome.RELEASED),
-            self._engine.env.rng,
+            self._instance.env.rng,
             lambda error: not isinstance(error, StoreRefused),
         )
         self.maybe_won = False
@@ -363,5 +382,5 @@ class Pursuit:
             self._news.abandoned()
 
 
-def _new_token(engine: Engine) -> str:
-    return base64.urlsafe_b64encode(engine.env.rng.getrandbits(96).to_bytes(12)).decode()
+def _new_token(instance: Instance) -> str:
+    return base64.urlsafe_b64encode(instance.env.rng.getrandbits(96).to_bytes(12)).decode()

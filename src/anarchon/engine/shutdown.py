@@ -21,13 +21,13 @@ async def shut_down(engine: Engine, seconds: float) -> None:
     Running jobs keep their heartbeats until they end. Those that do not end in time are cancelled
     and their leases given back; a thread that goes on is named and left, and its lease lapses.
     """
-    engine.stopping = True
+    engine.instance.stopping = True
     await engine.end_duties()
-    for pursuit, task in list(engine.tasks.items()):
+    for pursuit, task in list(engine.pursuits.tasks.items()):
         if pursuit.idle:
             task.cancel()
     await _drain(engine, seconds)
-    for pursuit in list(engine.tasks):
+    for pursuit in list(engine.pursuits.tasks):
         pursuit.interrupt(Interruption.SHUTDOWN)
     await _wait(engine, HAND_BACK)
     await _abandon(engine)
@@ -36,8 +36,8 @@ async def shut_down(engine: Engine, seconds: float) -> None:
 
 
 async def _wait(engine: Engine, seconds: float) -> None:
-    if engine.tasks:
-        await asyncio.wait(list(engine.tasks.values()), timeout=seconds)
+    if engine.pursuits.tasks:
+        await asyncio.wait(list(engine.pursuits.tasks.values()), timeout=seconds)
 
 
 async def _drain(engine: Engine, seconds: float) -> None:
@@ -50,19 +50,19 @@ async def _drain(engine: Engine, seconds: float) -> None:
 
 
 async def _abandon(engine: Engine) -> None:
-    for pursuit, task in list(engine.tasks.items()):
+    for pursuit, task in list(engine.pursuits.tasks.items()):
         pursuit.abandon()
         task.cancel()
-    if engine.tasks:
-        await asyncio.wait(list(engine.tasks.values()), timeout=1.0)
+    if engine.pursuits.tasks:
+        await asyncio.wait(list(engine.pursuits.tasks.values()), timeout=1.0)
 
 
 async def _leave(engine: Engine) -> None:
     """Take this instance's presence away, if the store is there to be told."""
-    if not engine.health.there:
+    if not engine.instance.health.there:
         return
     try:
         async with asyncio.timeout(HAND_BACK):
-            await engine.link.store.clock(engine.runner, "", 0)
+            await engine.instance.link.store.clock(engine.instance.runner, "", 0)
     except (StoreError, TimeoutError):
         pass  # others drop a silent instance by themselves

@@ -89,6 +89,11 @@ def latest(job: Job, slot: int) -> int:
     return slot + job.delay_of(slot) + job.options.max_late
 
 
+def superseded(job: Job, slot: int, now: int) -> bool:
+    """Whether a newer slot of the job is due for sure, so that this one has to give way to it."""
+    return job.slots.newest(now - job.options.jitter, slot) is not None
+
+
 @dataclass(order=True, slots=True)
 class _Entry:
     at: int
@@ -194,7 +199,7 @@ class Timeline:
 
     def _ask_if_newest(self, job: Job, slot: int, now: int) -> None:
         overdue = now - slot - job.delay_of(slot)
-        if overdue > PROMPT_MS and job.slots.newest(now - job.options.jitter, slot) is not None:
+        if overdue > PROMPT_MS and superseded(job, slot, now):
             self._let_go(job, slot - 1, slot)
         else:
             self._ask(job, slot)

@@ -1,0 +1,98 @@
+"""What becomes of a slot that is due: it is asked for, caught up, or let go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from anarchon.engine.log import CLAIMS, tell
+from anarchon.engine.pursuit import Chase
+from anarchon.engine.timeline import in_time, latest, superseded
+from anarchon.runs import Trigger, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from anarchon.engine.instance import Instance
+    from anarchon.engine.pursuits import Pursuits
+    from anarchon.jobs import Job
+
+
+class DueSlots:
+    """Decides on due slots; knows since when each job is registered and watched here."""
+
+    def __init__(
+        self, instance: Instance, duty: Callable[[Coroutine[object, object, None]], None]
+    ) -> None:
+        """`duty` runs what goes on behind, until the engine stops."""
+        self._instance = instance
+        self._duty = duty
+        self._since: dict[str, int] = {}
+        self._watched_from: dict[str, int] = {}
+        self._catching_up: dict[str, asyncio.Lock] = {}
+        self.pursuits: Pursuits
+
+    def watch(self, job: Job, since: int, now: int) -> None:
+        """Take a job in, whose schedule the store knows since then."""
+        self._since[job.name] = since
+        self._watched_from[job.name] = now
+
+    def ask(self, job: Job, slot: int) -> None:
+        """A slot is due."""
+        options = job.options
+        now = self._instance.server.now()
+        look_back = slot <= self._watched_from[job.name]
+        last = slot + job.keep
+        scheduled = Chase(job, str(slot), Trigger.SCHEDULE, latest(job, slot), last, look_back)
+        if in_time(job, slot, now):
+            self.pursuits.start(scheduled)
+        elif now <= slot + options.catch_up and options.coalesce:
+            next_slot = job.slots.next_after(slot)
+            deadline = slot + options.catch_up
+            if next_slot is not None:
+                deadline = min(deadline, next_slot)
+            self.pursuits.start(_catch_up_of(job, slot, deadline))
+        elif look_back and not options.catch_up:
+            # Too late; but the store is asked, so that it tells of it as missed if nobody ran it.
+            self.pursuits.start(scheduled)
+        else:
+            self.let_go(job, slot - 1, slot)
+
+    def let_go(self, job: Job, after: int, until: int) -> None:
+        """Slots that this instance was too late for: missed, unless they are caught up."""
+        options = job.options
+        oldest = max(after, self._since[job.name], self._instance.server.now() - options.catch_up)
+        if options.catch_up and not options.coalesce and oldest < until:
+            self._duty(self._catch_up(job, oldest, until))
+            return
+        if until <= self._watched_from[job.name]:
+            return  # the look-back of a start: other instances were there, or nobody was late
+        message = (
+            f"{job.name}: this instance was too late for its slots up to {moment(until)}; it asks"
+            " for newer ones only"
+        )
+        tell(CLAIMS, logging.WARNING, "slots.passed-over", message, job=job.name, slot=until)
+
+    def given_up(self, job: Job, slot: int) -> None:
+        """A slot that was due was not asked for in time; it may still be caught up."""
+        if not job.options.catch_up:
+            return
+        if not superseded(job, slot, self._instance.server.now()):
+            self.ask(job, slot)
+        elif not job.options.coalesce:
+            self.let_go(job, slot - 1, slot)
+
+    async def _catch_up(self, job: Job, after: int, until: int) -> None:
+        """Go after each slot in (after, until], oldest first, one after the other."""
+        async with self._catching_up.setdefault(job.name, asyncio.Lock()):
+            slot = job.slots.next_after(after)
+            while slot is not None and slot <= until:
+                task = self.pursuits.start(_catch_up_of(job, slot, slot + job.options.catch_up))
+                if task is not None:
+                    await asyncio.wait([task])
+                slot = job.slots.next_after(slot)
+
+
+def _catch_up_of(job: Job, slot: int, deadline: int) -> Chase:
+    return Chase(job, str(slot), Trigger.CATCH_UP, deadline, slot + job.keep, since_applies=True)

@@ -1,0 +1,108 @@
+"""What all parts of one instance share: its name, clocks, connections, and places for runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from anarchon.engine.clock import ServerClock
+from anarchon.engine.driver import own_context
+from anarchon.engine.heartbeat import Heartbeats, TaskCarrier
+from anarchon.engine.link import Link, StoreHealth
+from anarchon.engine.room import Room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from anarchon.backends.base import Backend, JobTerms
+    from anarchon.engine.environment import Environment
+    from anarchon.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What a scheduler is set to; lengths in milliseconds."""
+
+    lease: int
+    heartbeat: int
+    call_timeout: int
+    history_size: int
+    history_ttl: int
+    max_concurrent_runs: int | None
+    max_threads: int
+
+
+class Instance:
+    """One instance. Made inside the event loop that it is to run in."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        options: EngineOptions,
+        env: Environment,
+        runner: str,
+        on_step: Callable[[int], None],
+    ) -> None:
+        """`on_step` is told when the server's clock turns out to differ from what was reckoned."""
+        self.env = env
+        self.runner = runner
+        self.options = options
+        self.stopping = False
+        self.loop_lag = 0.0
+        self.touch = asyncio.Event()
+        """Set when the store goes away or comes back."""
+        self._loop = asyncio.get_running_loop()
+        # Tasks of the engine's own must not count as a job's when a job calls the scheduler.
+        self._context = own_context()
+        self._ends: dict[str, asyncio.Event] = {}
+        self.server = ServerClock(env.clock, lambda step: self._soon(lambda: on_step(step)))
+        self.health = StoreHealth(lambda: self._soon(self.touch.set))
+        self._shares = backend.shares_connection
+        self.link = self._connect(backend)
+        self.heartbeats = Heartbeats(
+            self.link if self._shares else self._connect(backend),
+            TaskCarrier() if self._shares else env.carrier(),
+            env.clock,
+            env.rng,
+            options.heartbeat / 1000,
+        )
+        self.room = Room(options.max_concurrent_runs, options.max_threads)
+
+    def terms(self, job: Job) -> JobTerms:
+        """What the store is told of a job."""
+        options = self.options
+        return job.terms(options.lease, options.history_size, options.history_ttl)
+
+    def spawn(self, coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Run something of the engine's own as a task."""
+        return self._loop.create_task(coroutine, context=self._context.copy())
+
+    async def wait_for_end(self, job: str, seconds: float) -> None:
+        """Wait until a run of the job ends here, but no longer than so many seconds."""
+        event = self._ends.setdefault(job, asyncio.Event())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+
+    def ended(self, job: str) -> None:
+        """A run of the job ended here."""
+        event = self._ends.pop(job, None)
+        if event is not None:
+            event.set()
+
+    async def close(self) -> None:
+        """Send no more heartbeats, and close what was connected."""
+        await self.heartbeats.stop()
+        if not self._shares:
+            await self.link.store.close()
+
+    def _connect(self, backend: Backend) -> Link:
+        store = backend.connect(timeout=self.options.call_timeout / 1000)
+        return Link(store, self.env.clock, self.server, self.health)
+
+    def _soon(self, call: Callable[[], None]) -> None:
+        """Call from whatever thread; a closed loop has nobody left to tell."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
