@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncGenerator, Coroutine
     from typing import Self
 
 _CHUNK = 65536
@@ -201,7 +201,7 @@ class _Link:
 
 
 @contextlib.asynccontextmanager
-async def _closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+async def _closing(writer: asyncio.StreamWriter) -> AsyncGenerator[None]:
     try:
         yield
     finally:

@@ -1,0 +1,1 @@
+"""The engine in virtual time: what goes wrong, and what must hold then."""
