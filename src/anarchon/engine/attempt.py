@@ -135,25 +135,26 @@ class Attempt:
         loop = asyncio.get_running_loop()
         rest = self.held.seconds_believed()
         if rest <= 0:
-            self._fence()
+            self.held.lose(taken=False)
         else:
             self._fence_timer = loop.call_later(min(rest, 60.0), self._watch_belief)
 
-    def _fence(self) -> None:
-        if self._why is not Interruption.LOST:
-            message = (
-                f"{self.run.job}: the lease of attempt {self.run.attempt} could not be renewed in"
-                " time, so this instance stops; another one may have the run by now"
-            )
-            tell(RUNS, logging.WARNING, "run.fenced", message, **self.fields)
-        self.held.lose()
-
     def _look_at_lease(self) -> None:
         if self.held.lost:
-            self._why = None  # nothing that happened before matters: nothing of it may be written
+            if self._why is not Interruption.LOST:
+                self._tell_lost()
+            # What happened before does not matter: nothing of this attempt may be written.
+            self._why = Interruption.LOST
             self.interrupt(Interruption.LOST)
         elif self.held.cancel_asked:
             self.interrupt(Interruption.CANCELLED)
+
+    def _tell_lost(self) -> None:
+        event, why = "run.fenced", "could not be renewed in time, so this instance stops"
+        if self.held.taken:
+            event, why = "run.lost", "is no longer ours: another has the run, or it was forgotten"
+        message = f"{self.run.job}: the lease of attempt {self.run.attempt} {why}"
+        tell(RUNS, logging.WARNING, event, message, **self.fields)
 
     def _time_out(self) -> None:
         self.interrupt(Interruption.TIMED_OUT)

@@ -41,6 +41,7 @@ class HeldLease:
         self.attempt = attempt
         self.stop_signal = threading.Event()
         self.lost = False
+        self.taken = False
         self.cancel_asked = False
         self.ended = False
         self.on_change: Callable[[], None] = lambda: None
@@ -60,8 +61,12 @@ class HeldLease:
         """How long it may still be believed in, if nothing more is heard."""
         return self.believed_until - self._clock.boot()
 
-    def lose(self) -> None:
-        """Never believe in it again, and tell whoever runs the job, also a thread that looks."""
+    def lose(self, *, taken: bool) -> None:
+        """Never believe in it again, and tell whoever runs the job, also a thread that looks.
+
+        `taken`: the store said that it is not ours; else it could not be renewed in time.
+        """
+        self.taken = self.taken or taken
         self.lost = True
         self.stop_signal.set()
         self.on_change()
@@ -200,14 +205,14 @@ class Heartbeats:
         except Exception as error:  # noqa: BLE001 - whatever it was, the lease is no longer kept
             message = f"{held.terms.job}: keeping the lease of run {held.run} failed: {error}"
             tell(RUNS, logging.ERROR, "run.heartbeat-broken", message, error, job=held.terms.job)
-            held.lose()
+            held.lose(taken=False)
 
     async def _prolong(self, held: HeldLease) -> bool:
         """One heartbeat, repeated until answered. False when there is nothing more to keep."""
         pauses = Pauses(self._random)
         while not held.ended:
             if not held.believed():
-                held.lose()
+                held.lose(taken=False)
                 return False
             try:
                 asked = await self._link.ask(
@@ -218,8 +223,7 @@ class Heartbeats:
                 continue
             if not asked.answer.ok:
                 if not held.ended:
-                    self._tell_lost(held)
-                    held.lose()
+                    held.lose(taken=True)
                 return False
             held.prolong(asked.sent)
             if asked.answer.cancel and not held.cancel_asked:
@@ -227,18 +231,3 @@ class Heartbeats:
                 held.on_change()
             return True
         return False
-
-    def _tell_lost(self, held: HeldLease) -> None:
-        message = (
-            f"{held.terms.job}: the lease of attempt {held.attempt} was lost: another instance has"
-            " the run, or the store forgot it"
-        )
-        tell(
-            RUNS,
-            logging.WARNING,
-            "run.lost",
-            message,
-            job=held.terms.job,
-            run=held.run,
-            attempt=held.attempt,
-        )
