@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from anarchon.backends.base import (
     Answer,
@@ -37,7 +37,7 @@ TRIGGERS = {letter: trigger for trigger, letter in TRIGGER_LETTERS.items()}
 class Lease:
     """The default strategy: a claim for each run, a lease on the running job, waiting backups."""
 
-    name: str = "lease"
+    name: ClassVar[str] = "lease"
 
 
 def _server_time() -> str:
