@@ -24,15 +24,16 @@ def milliseconds(value: object, option: str, *, least: int = 0, most: int = _LON
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = float(value)
+        seconds = float(value) if abs(value) <= _LONGEST_MS else math.inf
     else:
         message = f"{option}={value!r}: give seconds as a number, or a timedelta"
         raise ConfigurationError(message)
     if not math.isfinite(seconds):
-        message = f"{option}={value!r}: give a finite number of seconds"
+        message = f"{option}={str(value)[:40]}: give a finite number of seconds, of a sensible size"
         raise ConfigurationError(message)
     result = round(seconds * 1000)
     if not least <= result <= most:
-        message = f"{option}={value!r}: give between {least / 1000:g} and {most / 1000:g} seconds"
+        days = timedelta(milliseconds=most).days
+        message = f"{option}={value!r}: give at least {least / 1000:g} seconds, at most {days} days"
         raise ConfigurationError(message)
     return result

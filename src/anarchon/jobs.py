@@ -102,8 +102,11 @@ def make_options(  # noqa: PLR0913 - the options of a job
     timeout: Duration | None,
 ) -> JobOptions:
     """Check a job's options. Raises `ConfigurationError`: what was given, what is accepted."""
-    if overlap not in {known.value for known in Overlap}:
+    if overlap not in [known.value for known in Overlap]:
         message = f"overlap={overlap!r}: give 'skip', 'wait' or 'allow'"
+        raise ConfigurationError(message)
+    if not isinstance(cast("object", coalesce), bool):
+        message = f"coalesce={coalesce!r}: give True or False"
         raise ConfigurationError(message)
     whole = isinstance(cast("object", max_attempts), int) and not isinstance(max_attempts, bool)
     if not whole or not 1 <= max_attempts <= MOST_ATTEMPTS:
@@ -116,7 +119,7 @@ def make_options(  # noqa: PLR0913 - the options of a job
         max_attempts=max_attempts,
         retry_delay=milliseconds(retry_delay, "retry_delay"),
         catch_up=milliseconds(catch_up, "catch_up"),
-        coalesce=bool(coalesce),
+        coalesce=coalesce,
         timeout=None if timeout is None else milliseconds(timeout, "timeout", least=1),
     )
 
@@ -131,7 +134,7 @@ def make_job(
 ) -> Job:
     """Check a function and its schedule. Raises `ConfigurationError`, or `ScheduleError`."""
     _refuse_what_is_no_function(function)
-    job_name = _name_of(function) if name is None else _checked_name(name)
+    job_name = _name_of(function) if name is None else checked_name(name)
     try:
         slots = slots_of(schedule, timezone)
     except ScheduleError as error:
@@ -151,12 +154,14 @@ def make_job(
 def _refuse_what_is_no_function(function: object) -> None:
     if not callable(function):
         message = (
-            f"{function!r} cannot be called: a job is a function; call job() before decorating"
+            f"{function!r} cannot be called: a job is a function, declared by"
+            " @scheduler.job(schedule) or scheduler.add_job(function, schedule)"
         )
         raise ConfigurationError(message)
 
 
-def _checked_name(name: object) -> str:
+def checked_name(name: object) -> str:
+    """The name of a job, if it can be one. Raises `ConfigurationError`."""
     if not isinstance(name, str) or not name:
         message = f"name={name!r}: give a job a name that is a text and not empty"
         raise ConfigurationError(message)
@@ -181,7 +186,7 @@ def _name_of(function: Callable[..., object]) -> str:
             " the same in every instance and version"
         )
         raise ConfigurationError(message)
-    return _checked_name(name)
+    return checked_name(name)
 
 
 def _innermost(function: object) -> object:

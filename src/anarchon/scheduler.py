@@ -9,20 +9,29 @@ import os
 import secrets
 import signal
 import socket
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 from anarchon.backends.redis.backend import RedisBackend
 from anarchon.durations import Duration, milliseconds
 from anarchon.engine.core import Engine
-from anarchon.engine.driver import own_context
+from anarchon.engine.descendants import own_context
 from anarchon.engine.environment import Environment
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.engine.shutdown import shut_down
 from anarchon.errors import ConfigurationError, SchedulerStateError, UnknownJobError
-from anarchon.jobs import Job, make_job, make_options
-from anarchon.options import checked_runner, did_you_mean, engine_options, refuse_unknown
+from anarchon.jobs import Job, JobOptions, make_job, make_options
+from anarchon.options import (
+    checked_runner,
+    did_you_mean,
+    engine_options,
+    refuse_unknown,
+    refuse_what_is_no_backend,
+    refuse_what_is_no_environment,
+)
 from anarchon.runs import Run, RunRecord, moment
+from anarchon.schedules import slots_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -36,6 +45,8 @@ if TYPE_CHECKING:
     JobFunction = Callable[[], object] | Callable[[Run], object]
 
 F = TypeVar("F", bound="JobFunction")
+
+MOST_HISTORY = 10_000
 
 
 class JobSettings(TypedDict, total=False):
@@ -58,7 +69,7 @@ class JobSettings(TypedDict, total=False):
     timezone: str | ZoneInfo
     jitter: Duration
     max_late: Duration
-    overlap: str
+    overlap: Literal["skip", "wait", "allow"]
     max_attempts: int
     retry_delay: Duration
     catch_up: Duration
@@ -122,9 +133,11 @@ class Scheduler:
     ) -> None:
         """Check the options; nothing is connected before ``start()``."""
         self._backend: Backend = RedisBackend() if backend is None else backend
+        refuse_what_is_no_backend(self._backend)
         self._shutdown_timeout = milliseconds(shutdown_timeout, "shutdown_timeout") / 1000
         self._runner = checked_runner(runner)
-        self._environment = environment or Environment()
+        self._environment = Environment() if environment is None else environment
+        refuse_what_is_no_environment(self._environment)
         self._options = engine_options(
             lease, heartbeat, history_size, history_ttl, max_concurrent_runs, max_threads
         )
@@ -146,6 +159,14 @@ class Scheduler:
 
         Raises `ConfigurationError`, or `ScheduleError` for a schedule that cannot be used.
         """
+        given = cast("object", schedule)
+        if callable(given) and not hasattr(given, "next_after"):
+            message = (
+                "job() takes a schedule and is called before it decorates:"
+                ' @scheduler.job("0 3 * * *")'
+            )
+            raise ConfigurationError(message)
+        slots_of(schedule, settings.get("timezone"))  # refused here, where it stands
 
         def declare(function: F) -> F:
             self.add_job(function, schedule, **settings)
@@ -164,22 +185,12 @@ class Scheduler:
             message = "jobs are declared before the scheduler starts: this one is running"
             raise SchedulerStateError(message)
         refuse_unknown(settings, tuple(JobSettings.__annotations__))
-        options = make_options(
-            jitter=settings.get("jitter", 0),
-            max_late=settings.get("max_late", 60),
-            overlap=settings.get("overlap", "skip"),
-            max_attempts=settings.get("max_attempts", 3),
-            retry_delay=settings.get("retry_delay", 1),
-            catch_up=settings.get("catch_up", 0),
-            coalesce=settings.get("coalesce", True),
-            timeout=settings.get("timeout"),
-        )
         job = make_job(
             function,
             schedule,
             name=settings.get("name"),
             timezone=settings.get("timezone"),
-            options=options,
+            options=_job_options(settings),
         )
         if (other := self._jobs.get(job.name)) is not None:
             message = (
@@ -217,10 +228,16 @@ class Scheduler:
         try:
             await engine.start()
         except BaseException:
+            engine.instance.broken = True
             await self.stop(timeout=0)
             raise
-        message = f"started with {len(self._jobs)} jobs as {runner}"
-        tell(SCHEDULER, logging.INFO, "scheduler.started", message, runner=runner)
+        if engine.instance.stopping:
+            message = "the scheduler was stopped while it started"
+            raise SchedulerStateError(message)
+        level = logging.INFO if self._jobs else logging.WARNING
+        names = ", ".join(sorted(self._jobs)) if self._jobs else "none declared"
+        message = f"started as {runner}; jobs: {names}"
+        tell(SCHEDULER, level, "scheduler.started", message, runner=runner)
 
     async def stop(self, timeout: Duration | None = None) -> None:  # noqa: ASYNC109 - a drain, not a deadline
         """Stop: claim nothing more, let running jobs end, then cancel them and give runs back.
@@ -231,6 +248,7 @@ class Scheduler:
         engine = self._engine
         if engine is None:
             return
+        self._refuse_other_loops()
         if self._stopped is None:
             seconds = (
                 self._shutdown_timeout
@@ -274,8 +292,16 @@ class Scheduler:
     def run(self) -> None:
         """Run as a process of its own: blocks until SIGTERM or SIGINT, then stops.
 
-        A second signal ends the wait for running jobs. Raises what `start` raises.
+        A second signal ends the wait for running jobs. Raises what `start` raises, and
+        `SchedulerStateError` in a thread other than the main one, which alone is told of signals,
+        or beside a running event loop (use ``async with scheduler`` there).
         """
+        if threading.current_thread() is not threading.main_thread():
+            message = "run() needs the main thread, which alone is told of signals"
+            raise SchedulerStateError(message)
+        if _a_loop_is_running():
+            message = "an event loop is running already: use `async with scheduler` inside it"
+            raise SchedulerStateError(message)
         asyncio.run(self._run())
 
     async def _run(self) -> None:
@@ -336,7 +362,7 @@ class Scheduler:
         if engine is None:
             return Health(running=False, store=False, loop_lag=0.0, clock_ahead=0.0)
         return Health(
-            running=not engine.instance.stopping,
+            running=not (engine.instance.stopping or engine.instance.broken),
             store=engine.instance.health.there,
             loop_lag=engine.instance.loop_lag,
             clock_ahead=engine.instance.server.host_is_ahead() / 1000,
@@ -348,10 +374,13 @@ class Scheduler:
             state = "not started" if engine is None else "stopping"
             message = f"the scheduler is {state}: start() it first"
             raise SchedulerStateError(message)
+        self._refuse_other_loops()
+        return engine
+
+    def _refuse_other_loops(self) -> None:
         if asyncio.get_running_loop() is not self._loop:
             message = "the scheduler runs on another event loop: ask it there"
             raise SchedulerStateError(message)
-        return engine
 
     def _job_named(self, name: str) -> Job:
         job = self._jobs.get(name)
@@ -359,6 +388,27 @@ class Scheduler:
             message = f"no job is named {name!r}{did_you_mean(name, self._jobs)}"
             raise UnknownJobError(message)
         return job
+
+
+def _a_loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _job_options(settings: JobSettings) -> JobOptions:
+    return make_options(
+        jitter=settings.get("jitter", 0),
+        max_late=settings.get("max_late", 60),
+        overlap=settings.get("overlap", "skip"),
+        max_attempts=settings.get("max_attempts", 3),
+        retry_delay=settings.get("retry_delay", 1),
+        catch_up=settings.get("catch_up", 0),
+        coalesce=settings.get("coalesce", True),
+        timeout=settings.get("timeout"),
+    )
 
 
 def _info(job: Job, now: int) -> JobInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,8 @@ class MemoryBackend:
         self._clock = clock
         self.books: dict[str, JobBook] = {}
         self.instances: dict[str, tuple[int, str]] = {}
+        self.lock = threading.Lock()
+        """Held during each call: schedulers may run in several threads."""
 
     @property
     def shares_connection(self) -> bool:
@@ -76,45 +79,52 @@ class MemoryStore:
 
     async def clock(self, runner: str, told: str, silent: int) -> int:
         """The store's time; keeps this runner's presence."""
-        now = self._now()
         instances = self._backend.instances
-        if runner and told:
-            instances[runner] = (now, told)
-            for name in [n for n, (seen, _) in instances.items() if seen + silent < now]:
-                del instances[name]
-        elif runner:
-            instances.pop(runner, None)
+        with self._backend.lock:
+            now = self._now()
+            if runner and told:
+                instances[runner] = (now, told)
+                for name in [n for n, (seen, _) in instances.items() if seen + silent < now]:
+                    del instances[name]
+            elif runner:
+                instances.pop(runner, None)
         return now
 
     async def register(self, terms: JobTerms) -> Registered:
         """Tell the store of a job and its schedule."""
-        return self._backend.book(terms.job).register(terms, self._now())
+        with self._backend.lock:
+            return self._backend.book(terms.job).register(terms, self._now())
 
     async def claim(self, terms: JobTerms, request: ClaimRequest) -> ClaimAnswer:
         """Ask for a run."""
-        return self._backend.book(terms.job).claim(terms, request, self._now())
+        with self._backend.lock:
+            return self._backend.book(terms.job).claim(terms, request, self._now())
 
     async def heartbeat(self, terms: JobTerms, run: str, token: str) -> HeartbeatAnswer:
         """Keep a lease."""
-        return self._backend.book(terms.job).heartbeat(terms, run, token, self._now())
+        with self._backend.lock:
+            return self._backend.book(terms.job).heartbeat(terms, run, token, self._now())
 
     async def finish(  # noqa: PLR0913 - the call's own parts
         self, terms: JobTerms, run: str, token: str, outcome: Outcome, error: str, delay: int
     ) -> FinishAnswer:
         """Tell how an attempt ended."""
-        book = self._backend.book(terms.job)
-        return book.finish(terms, run, token, outcome, error, delay, self._now())
+        with self._backend.lock:
+            book = self._backend.book(terms.job)
+            return book.finish(terms, run, token, outcome, error, delay, self._now())
 
     async def release(  # noqa: PLR0913 - the call's own parts
         self, terms: JobTerms, run: str, token: str, kind: Outcome, delay: int = 0, last: int = 0
     ) -> Answer:
         """Give a lease back."""
-        book = self._backend.book(terms.job)
-        return book.release(terms, run, token, kind, delay, last, self._now())
+        with self._backend.lock:
+            book = self._backend.book(terms.job)
+            return book.release(terms, run, token, kind, delay, last, self._now())
 
     async def cancel(self, job: str, run: str, history_size: int) -> Answer:
         """Cancel a run for the whole cluster."""
-        return self._backend.book(job).cancel(history_size, run, self._now())
+        with self._backend.lock:
+            return self._backend.book(job).cancel(history_size, run, self._now())
 
     async def pause(self, job: str, until: int, note: str) -> Answer:
         """Hold back a job's scheduled runs."""
@@ -128,21 +138,23 @@ class MemoryStore:
 
     async def forget(self, job: str) -> Answer:
         """Delete all that is stored of a job, unless a run of it is live."""
-        now = self._now()
-        if not self._backend.book(job).forgettable(now):
-            return Answer(ok=False, time=now)
-        del self._backend.books[job]
-        return Answer(ok=True, time=now)
+        with self._backend.lock:
+            now = self._now()
+            if not self._backend.book(job).forgettable(now):
+                return Answer(ok=False, time=now)
+            del self._backend.books[job]
+            return Answer(ok=True, time=now)
 
     async def history(self, job: str, limit: int) -> tuple[RunRecord, ...]:
         """The newest runs of a job, newest first."""
-        book = self._backend.books.get(job) or JobBook()
-        read = limit * ATTEMPTS_READ_PER_RUN
-        standings = {
-            run: Standing(record.state, record.attempt, record.outcome)
-            for run, record in book.records.items()
-            if isinstance(record, Record)
-        }
-        began = book.attempts[::-1][:read]
-        results = book.results_in_order()[::-1][:read]
-        return compose(job, began, results, standings, limit)
+        with self._backend.lock:
+            book = self._backend.books.get(job) or JobBook()
+            read = limit * ATTEMPTS_READ_PER_RUN
+            standings = {
+                run: Standing(record.state, record.attempt, record.outcome)
+                for run, record in book.records.items()
+                if isinstance(record, Record)
+            }
+            began = book.attempts[::-1][:read]
+            results = book.results_in_order()[::-1][:read]
+            return compose(job, began, results, standings, limit)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from anarchon.backends.base import Outcome
-from anarchon.engine.driver import Descendants, Driven, Ended, awaited
+from anarchon.engine.clock import LONGEST_SLEEP
+from anarchon.engine.descendants import Descendants
+from anarchon.engine.driver import Driven, Ended, awaited
 from anarchon.engine.log import RUNS, tell
 from anarchon.errors import NoRetry
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 ERROR_HEAD = 500
 ERROR_TAIL = 3000
+CANCEL_AGAIN = 1.0
+"""Seconds after which a body that goes on past its timeout is cancelled once more."""
 
 
 class Interruption(enum.Enum):
@@ -60,7 +64,7 @@ def error_text(error: BaseException) -> str:
     name = type(error).__qualname__
     try:
         head = f"{name}: {error}" if str(error) else name
-    except Exception:  # noqa: BLE001 - the user's own __str__ may raise anything
+    except BaseException:  # noqa: BLE001 - the user's own __str__ may raise anything
         head = f"{name} (its text cannot be had)"
     try:
         frames = "".join(traceback.format_tb(_in_the_job(error), limit=-20))
@@ -102,6 +106,9 @@ class Attempt:
         self._timeout = timeout
         self._descendants = Descendants()
         self._body: asyncio.Task[Ended] | None = None
+        self._driven: Driven | None = None
+        self._returned = False
+        self._overdue: asyncio.Handle | None = None
         self._why: Interruption | None = None
 
     async def carry_out(self) -> Ending:
@@ -109,17 +116,23 @@ class Attempt:
         loop = asyncio.get_running_loop()
         self.held.on_change = lambda: _from_any_thread(loop, self._look_at_lease)
         self._fence_timer = loop.call_soon(self._watch_belief)
-        timer = loop.call_later(self._timeout, self._time_out) if self._timeout else None
+        if self._timeout:
+            self._overdue = loop.call_later(self._timeout, self._time_out)
         try:
             return self._ending(await self._run_body(loop))
         finally:
             self.held.on_change = lambda: None
             self._fence_timer.cancel()
-            if timer:
-                timer.cancel()
+            if self._overdue:
+                self._overdue.cancel()
 
     def interrupt(self, why: Interruption) -> None:
-        """Tell the body to stop: a coroutine is cancelled, a thread finds `run.lost` set."""
+        """Tell the body to stop: a coroutine is cancelled, a thread finds `run.lost` set.
+
+        A body that has ended, though nobody has taken note of it yet, ended by itself.
+        """
+        if self._body_is_over():
+            return
         if self._why is None:
             self._why = why
         self.held.stop_signal.set()
@@ -137,7 +150,7 @@ class Attempt:
         if rest <= 0:
             self.held.lose(taken=False)
         else:
-            self._fence_timer = loop.call_later(min(rest, 60.0), self._watch_belief)
+            self._fence_timer = loop.call_later(min(rest, LONGEST_SLEEP), self._watch_belief)
 
     def _look_at_lease(self) -> None:
         if self.held.lost:
@@ -150,36 +163,76 @@ class Attempt:
             self.interrupt(Interruption.CANCELLED)
 
     def _tell_lost(self) -> None:
-        event, why = "run.fenced", "could not be renewed in time, so this instance stops"
+        event, why = "run.fenced", "could not be renewed in time, so it is stopped here"
         if self.held.taken:
             event, why = "run.lost", "is no longer ours: another has the run, or it was forgotten"
-        message = f"{self.run.job}: the lease of attempt {self.run.attempt} {why}"
+        message = (
+            f"{self.run.job}: the lease of attempt {self.run.attempt} of the run for"
+            f" {self.run.scheduled_for} {why}"
+        )
         tell(RUNS, logging.WARNING, event, message, **self.fields)
 
+    def _body_is_over(self) -> bool:
+        if self._driven is not None:
+            return self._driven.ended
+        return self._returned
+
     def _time_out(self) -> None:
-        self.interrupt(Interruption.TIMED_OUT)
-        if self.in_thread:
+        if self._body_is_over():
+            return
+        if self._why is Interruption.TIMED_OUT or self.in_thread:
+            how = "a thread cannot be stopped from outside" if self.in_thread else "it goes on"
             message = (
-                f"{self.run.job}: attempt {self.run.attempt} is past its timeout; a thread cannot"
-                " be stopped from outside, so its lease is kept until the function returns (it can"
-                " look at run.lost)"
+                f"{self.run.job}: attempt {self.run.attempt} is past its timeout and {how}; its"
+                " lease is kept until the function returns"
             )
             tell(RUNS, logging.WARNING, "run.overdue", message, **self.fields)
+        self.interrupt(Interruption.TIMED_OUT)
+        if not self.in_thread:
+            # A body may swallow its cancellation; it is told again until it ends.
+            loop = asyncio.get_running_loop()
+            self._overdue = loop.call_later(CANCEL_AGAIN, self._time_out)
 
     async def _run_body(self, loop: asyncio.AbstractEventLoop) -> Ended:
         context = self._descendants.context()
         if self.in_thread:
-            ended = await _in_thread(loop, context, self._call, f"anarchon-{self.run.job}"[:60])
+            ended = await self._in_thread(loop, context)
             if ended.error is not None or not inspect.isawaitable(ended.value):
                 return ended
             body = awaited(cast("Awaitable[object]", ended.value))
         else:
             body = awaited(cast("Awaitable[object]", _Late(self._call)))
-        task = asyncio.Task(Driven(body, self.held.believed), loop=loop, context=context)
+        self._driven = Driven(body, self.held.believed)
+        task = asyncio.Task(self._driven, loop=loop, context=context)
         self._body = task
         if self._why is not None:
             task.cancel()
         return await _end_of(task)
+
+    async def _in_thread(
+        self, loop: asyncio.AbstractEventLoop, context: contextvars.Context
+    ) -> Ended:
+        """Call in a thread of its own: a daemon, since a function may never return."""
+        done: asyncio.Future[Ended] = loop.create_future()
+
+        def tell_end(ended: Ended) -> None:
+            if not done.done():
+                done.set_result(ended)
+
+        def body() -> None:
+            try:
+                ended = Ended(value=context.run(self._call))
+            except BaseException as error:  # noqa: BLE001 - the body's end, whatever it was
+                ended = Ended(error=error)
+            self._returned = not inspect.isawaitable(ended.value)
+            _from_any_thread(loop, lambda: tell_end(ended))
+
+        name = f"anarchon-{self.run.job}"[:60]
+        try:
+            threading.Thread(target=body, name=name, daemon=True).start()
+        except RuntimeError as error:  # the system has no thread to give
+            return Ended(error=error)
+        return await done
 
     def _call(self) -> object:
         return self._function(*self._arguments)
@@ -188,6 +241,8 @@ class Attempt:
         if not self.held.believed():
             return Ending(None, error=ended.error)
         why = self._why
+        if isinstance(ended.error, NoRetry):
+            return Ending(Outcome.NO_RETRY, error=ended.error)
         if why is Interruption.TIMED_OUT:
             own = ended.error if isinstance(ended.error, Exception) else None
             late = TimeoutError(f"ran longer than its timeout of {self._timeout:g} s")
@@ -198,8 +253,7 @@ class Attempt:
             return Ending(Outcome.RELEASED, error=ended.error)
         if why is Interruption.CANCELLED:
             return Ending(Outcome.CANCELLED, error=ended.error)
-        no_retry = isinstance(ended.error, NoRetry)
-        return Ending(Outcome.NO_RETRY if no_retry else Outcome.FAILED, error=ended.error)
+        return Ending(Outcome.FAILED, error=ended.error)
 
     def _may_have_given_up(self) -> bool:
         """Whether a body that returned was told to stop before, in a way that it could notice.
@@ -246,30 +300,6 @@ async def _end_of(task: asyncio.Task[Ended]) -> Ended:
         return Ended(error=asyncio.CancelledError())
     error = task.exception()
     return Ended(error=error) if error is not None else task.result()
-
-
-async def _in_thread(
-    loop: asyncio.AbstractEventLoop,
-    context: contextvars.Context,
-    call: Callable[[], object],
-    name: str,
-) -> Ended:
-    """Call in a thread of its own: a daemon, since a function may never return."""
-    done: asyncio.Future[Ended] = loop.create_future()
-
-    def tell_end(ended: Ended) -> None:
-        if not done.done():
-            done.set_result(ended)
-
-    def body() -> None:
-        try:
-            ended = Ended(value=context.run(call))
-        except BaseException as error:  # noqa: BLE001 - the body's end, whatever it was
-            ended = Ended(error=error)
-        _from_any_thread(loop, lambda: tell_end(ended))
-
-    threading.Thread(target=body, name=name, daemon=True).start()
-    return await done
 
 
 def _from_any_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -26,18 +26,30 @@ class Caller:
         if not self.result.done():
             self.result.set_exception(RunMoved(f"{self._job}: the run went on elsewhere"))
 
-    def settle(self, ending: Ending | None) -> None:
-        """The run is over here, with the ending of its last attempt, or without one."""
+    def settle(self, ending: Ending | None, *, began: bool = False) -> None:
+        """The run is over here, with the ending of its last attempt, or without one.
+
+        `began`: a body was started, though nothing is known of its end.
+        """
         if self.result.done():
             return
-        if ending is None:
+        if ending is None and began:
+            message = f"{self._job}: the run was begun here and then abandoned"
+            self.result.set_exception(RunMoved(message))
+        elif ending is None:
             message = (
                 f"{self._job}: not run now: another run of the job is live, or the store did not"
                 " answer in time, or the scheduler is stopping"
             )
             self.result.set_exception(RunRefused(message))
-        elif ending.outcome is None or ending.outcome is Outcome.RELEASED:
-            self.moved()
+        elif ending.outcome is None:
+            message = f"{self._job}: its lease was lost here, so others may go on with the run"
+            self.result.set_exception(RunMoved(message))
+        elif ending.outcome is Outcome.RELEASED:
+            message = f"{self._job}: the scheduler stopped; the run was given back for others"
+            self.result.set_exception(RunMoved(message))
+        elif ending.outcome is Outcome.CANCELLED:
+            self.result.set_exception(RunMoved(f"{self._job}: the run was cancelled"))
         elif ending.error is None:
             self.result.set_result(ending.value)
         elif isinstance(ending.error, StopIteration) or not isinstance(ending.error, Exception):

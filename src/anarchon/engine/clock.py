@@ -7,6 +7,7 @@ server's time is reckoned from a clock that only ever goes forward, corrected by
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -33,7 +34,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """This host's clocks: CLOCK_BOOTTIME where there is one, else the monotonic clock."""
+    """This host's clocks: one that counts suspended time where there is one."""
 
     def boot(self) -> float:
         """Seconds since the host was started."""
@@ -44,7 +45,12 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
 
-_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+_BOOT: int | None = getattr(
+    time,
+    # macOS has no CLOCK_BOOTTIME; there CLOCK_MONOTONIC counts sleep, unlike time.monotonic().
+    "CLOCK_MONOTONIC" if sys.platform == "darwin" else "CLOCK_BOOTTIME",
+    None,
+)
 
 
 async def sleep_until(clock: Clock, moment: float) -> None:

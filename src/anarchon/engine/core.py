@@ -8,8 +8,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from anarchon.engine.caller import Caller
-from anarchon.engine.driver import WatchedLoop
+from anarchon.engine.descendants import WatchedLoop
 from anarchon.engine.due import DueSlots
+from anarchon.engine.ending import cancel_and_wait
 from anarchon.engine.instance import EngineOptions, Instance
 from anarchon.engine.link import Asked, Pauses
 from anarchon.engine.log import SCHEDULER, STORE, tell
@@ -40,7 +41,6 @@ class Engine:
         runner: str,
     ) -> None:
         """Made inside the event loop that it is to run in."""
-        self._watched_loop = WatchedLoop(asyncio.get_running_loop())
         self._jobs = tuple(jobs)
         self._duties: set[asyncio.Task[None]] = set()
         self._registered = asyncio.Event()
@@ -50,6 +50,7 @@ class Engine:
         self._due = DueSlots(self.instance, self._duty)
         self.pursuits = self._due.pursuits = Pursuits(self.instance, self._due.given_up)
         self._timeline = Timeline(self.instance.server, self._due.ask, self._due.let_go)
+        self._watched_loop = WatchedLoop(asyncio.get_running_loop())
 
     async def start(self) -> None:
         """Begin. An unreachable store is waited for; one that cannot serve is an error.
@@ -63,7 +64,7 @@ class Engine:
             self.instance.health.failed(error)
             opened = False
         self._duty(self._settle(opened=opened))
-        if opened:
+        if opened and not self.instance.stopping:
             # The jobs are usually taken in at once; if the store goes away now, it goes on behind.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.instance.options.call_timeout / 1000):
@@ -76,7 +77,7 @@ class Engine:
         """
         asked = await self.instance.link.ask(ask_time)
         time = asked.answer.time
-        run = f"m{time}-{self.instance.env.rng.getrandbits(48):012x}"
+        run = f"m{time}-{self.instance.random_name(6)}"
         deadline = time + job.options.max_late
         caller = Caller(job.name)
         chase = Chase(job, run, Trigger.MANUAL, deadline, deadline)
@@ -86,10 +87,7 @@ class Engine:
 
     async def end_duties(self) -> None:
         """Stop what the engine does of its own."""
-        duties = list(self._duties)
-        for task in duties:
-            task.cancel()
-        await asyncio.gather(*duties, return_exceptions=True)
+        await cancel_and_wait(self._duties)
 
     async def close(self) -> None:
         """Close connections and threads, and give the loop its task factory back."""
@@ -137,6 +135,9 @@ class Engine:
 
     def _duty(self, coroutine: Coroutine[object, object, None]) -> None:
         """Run something until it ends or the engine stops."""
+        if self.instance.stopping:
+            coroutine.close()
+            return
         task = self.instance.spawn(coroutine)
         self._duties.add(task)
         task.add_done_callback(self._duty_done)
@@ -144,5 +145,6 @@ class Engine:
     def _duty_done(self, task: asyncio.Task[None]) -> None:
         self._duties.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
+            self.instance.broken = True
             message = f"a part of the scheduler failed: {error}"
             tell(SCHEDULER, logging.CRITICAL, "scheduler.broken", message, error)

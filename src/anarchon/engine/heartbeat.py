@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from anarchon.engine.clock import sleep_until
+from anarchon.engine.ending import cancel_and_wait
 from anarchon.engine.link import Link, Pauses
 from anarchon.engine.log import RUNS, tell
 from anarchon.errors import StoreError
@@ -106,7 +107,7 @@ class TaskCarrier:
 
     async def stop(self, last: Coroutine[object, object, None]) -> None:
         """Cancel the tasks, and run `last`."""
-        await _end(self._tasks)
+        await cancel_and_wait(self._tasks)
         await last
 
 
@@ -155,20 +156,13 @@ class ThreadCarrier:
             return
 
         async def ending() -> None:
-            await _end(self._tasks)
+            await cancel_and_wait(self._tasks)
             await last
 
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(ending(), loop))
         loop.call_soon_threadsafe(loop.stop)
         # The loop's last turn is short, and its thread holds nothing that this one waits for.
         self._thread.join(timeout=1.0)
-
-
-async def _end(tasks: set[asyncio.Task[None]]) -> None:
-    ending = list(tasks)
-    for task in ending:
-        task.cancel()
-    await asyncio.gather(*ending, return_exceptions=True)
 
 
 class Heartbeats:
@@ -215,10 +209,12 @@ class Heartbeats:
                 held.lose(taken=False)
                 return False
             try:
-                asked = await self._link.ask(
-                    lambda store: store.heartbeat(held.terms, held.run, held.token)
-                )
-            except StoreError:
+                # A holder that waits for an answer must not miss the moment to stop.
+                async with asyncio.timeout(held.seconds_believed()):
+                    asked = await self._link.ask(
+                        lambda store: store.heartbeat(held.terms, held.run, held.token)
+                    )
+            except (StoreError, TimeoutError):
                 await asyncio.sleep(max(0.0, min(pauses.next(), held.seconds_believed())))
                 continue
             if not asked.answer.ok:

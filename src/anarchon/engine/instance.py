@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anarchon.engine.clock import ServerClock
-from anarchon.engine.driver import own_context
+from anarchon.engine.descendants import own_context
 from anarchon.engine.heartbeat import Heartbeats, TaskCarrier
 from anarchon.engine.link import Link, StoreHealth
 from anarchon.engine.room import Room
@@ -50,6 +52,8 @@ class Instance:
         self.runner = runner
         self.options = options
         self.stopping = False
+        self.broken = False
+        """Whether a part of the engine failed, so that it is not what it should be."""
         self.loop_lag = 0.0
         self.touch = asyncio.Event()
         """Set when the store goes away or comes back."""
@@ -74,6 +78,15 @@ class Instance:
         """What the store is told of a job."""
         options = self.options
         return job.terms(options.lease, options.history_size, options.history_ttl)
+
+    def random_name(self, size: int) -> str:
+        """A text that no other instance draws, of `size` random bytes.
+
+        The runner is mixed in, so that instances whose random sources have one seed still differ.
+        """
+        drawn = f"{self.runner} {self.env.rng.getrandbits(128)}".encode()
+        digest = hashlib.blake2b(drawn, digest_size=size).digest()
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def spawn(self, coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Run something of the engine's own as a task."""

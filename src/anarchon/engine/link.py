@@ -103,6 +103,11 @@ class Link:
         except StoreError as error:
             self._health.failed(error, sent)
             raise
+        except Exception as error:
+            # A client may raise what it should not; what became of the call is then unknown.
+            unknown = StoreUnavailable(f"{type(error).__name__}: {error}")
+            self._health.failed(unknown, sent)
+            raise unknown from error
         received = self._clock.boot()
         self._server.heard(sent, received, answer.time)
         self._health.answered(received)

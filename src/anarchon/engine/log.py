@@ -6,6 +6,7 @@ adds a null handler and configures nothing.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 logging.getLogger("anarchon").addHandler(logging.NullHandler())
@@ -26,5 +27,9 @@ def tell(
     **fields: object,
 ) -> None:
     """Log `message` with its event name, its fields, and the error's traceback if there is one."""
-    if logger.isEnabledFor(level):
+    if not logger.isEnabledFor(level):
+        return
+    # An application's own filters, factories and handlers are called here; one that raises must not
+    # cost a run.
+    with contextlib.suppress(Exception):
         logger.log(level, "%s", message, exc_info=error, extra={"event": event, **fields})

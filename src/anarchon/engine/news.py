@@ -47,12 +47,28 @@ class RunNews:
             RUNS, logging.INFO, event, message, **self._fields, attempt=run.attempt, trigger=trigger
         )
 
-    def ended(self, attempt: int, ending: Ending) -> None:
-        """The body ended."""
-        status = (ending.outcome or Outcome.NONE).name.lower().replace("_", "-")
-        level = logging.INFO if ending.error is None else logging.ERROR
-        message = f"{self._job.name}: attempt {attempt} {status}"
-        tell(RUNS, level, f"run.{status}", message, ending.error, **self._fields, attempt=attempt)
+    def ended(self, attempt: int, max_attempts: int, ending: Ending) -> None:
+        """The body ended. A failure is a WARNING while another attempt follows, then an ERROR."""
+        outcome = ending.outcome or Outcome.NONE
+        status = outcome.name.lower().replace("_", "-")
+        level, error = logging.INFO, ending.error
+        if outcome in {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.NO_RETRY}:
+            again = attempt < max_attempts and outcome is not Outcome.NO_RETRY
+            level = logging.WARNING if again else logging.ERROR
+        if outcome is Outcome.CANCELLED:
+            error = None  # somebody wanted it so
+        how = "failed for good" if outcome is Outcome.NO_RETRY else status
+        message = f"{self._job.name}: attempt {attempt} of {max_attempts} {how}"
+        tell(
+            RUNS,
+            level,
+            f"run.{status}",
+            message,
+            error,
+            **self._fields,
+            attempt=attempt,
+            max_attempts=max_attempts,
+        )
 
     def unwanted(self, attempt: int) -> None:
         """The body's end was not taken by the store."""
@@ -94,11 +110,14 @@ class RunNews:
         why = f"the store did not answer in time ({error})"
         self._not_started("run.unanswered", why, level)
 
-    def over(self, answer: ClaimAnswer, place: str) -> None:
+    def over(self, answer: ClaimAnswer, place: str, *, superseded: bool) -> None:
         """The answer says that there is nothing to do here; `place` is where the record lies."""
         if answer.code is ClaimCode.BAD:
             message = f"{self._job.name}: the record of run {self._run} in {place} makes no sense"
             tell(STORE, logging.ERROR, "store.bad-record", message, **self._fields)
+        elif answer.code is ClaimCode.LATE and superseded:
+            why = "the store was away, and a newer slot is due by now"
+            self._not_started("run.missed", why, logging.INFO)
         elif answer.code is ClaimCode.LATE:
             self.missed("it is too late for it")
         else:

@@ -7,7 +7,6 @@ one task; there is one pursuit a run on an instance.
 from __future__ import annotations
 
 import asyncio
-import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 BACKUP_SPREAD = 0.25
 """Seconds over which backups spread their asking after a lease end."""
 LONGEST_OVERLAP_WAIT_MS = 1000
+LONGEST_EARLY_WAIT = 10.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ class Pursuit:
         self._unknown = False
         self.waits_for_others = False
         self._retries = False
+        self._began = False
+        self._max_attempts = 0
         self.given_up = False
         self._ending: Ending | None = None
         self.maybe_won = False
@@ -135,6 +138,8 @@ class Pursuit:
             self._give_up()
             return None
         try:
+            if instance.stopping:
+                return None
             asked = await self._ask()
             self.maybe_won = False
             if asked is None:
@@ -221,7 +226,8 @@ class Pursuit:
     def _act_on(self, answer: ClaimAnswer) -> float | None:
         code = answer.code
         if code is ClaimCode.EARLY:
-            return answer.rest / 1000
+            # The server's clock may have stepped back for a while only.
+            return min(answer.rest / 1000, LONGEST_EARLY_WAIT)
         if code in {ClaimCode.RUNNING, ClaimCode.WAITING}:
             return self._stand_by(answer)
         if code is ClaimCode.OVERLAP:
@@ -230,7 +236,8 @@ class Pursuit:
             return self._spread()
         if code is ClaimCode.LATE:
             self._give_up()
-        self._news.over(answer, self._instance.link.store.place(self.job.name))
+        place = self._instance.link.store.place(self.job.name)
+        self._news.over(answer, place, superseded=self._unknown and self._gives_way())
         return None
 
     def _stand_by(self, answer: ClaimAnswer) -> float | None:
@@ -322,6 +329,8 @@ class Pursuit:
             takes_run=self.job.takes_run,
             timeout=None if timeout is None else timeout / 1000,
         )
+        self._began = True
+        self._max_attempts = answer.max_attempts
         self._news.started(run, retry=self._retries)
         instance.heartbeats.keep(held)
         try:
@@ -332,7 +341,7 @@ class Pursuit:
 
     async def _finish(self, held: HeldLease, ending: Ending) -> float | None:
         outcome = ending.outcome or Outcome.NONE
-        self._news.ended(held.attempt, ending)
+        self._news.ended(held.attempt, self._max_attempts, ending)
         delay = self.job.retry_delay(held.attempt, self._instance.env.rng)
         self.maybe_won = True
         asked = await repeat(
@@ -374,7 +383,7 @@ class Pursuit:
     def settle(self) -> None:
         """Tell a manual run's caller how it ended here."""
         if self._caller:
-            self._caller.settle(self._ending)
+            self._caller.settle(self._ending, began=self._began)
 
     def abandon(self) -> None:
         """Tell that the body goes on though the engine stops, if it does."""
@@ -383,4 +392,4 @@ class Pursuit:
 
 
 def _new_token(instance: Instance) -> str:
-    return base64.urlsafe_b64encode(instance.env.rng.getrandbits(96).to_bytes(12)).decode()
+    return instance.random_name(12)

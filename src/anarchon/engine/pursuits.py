@@ -41,9 +41,10 @@ class Pursuits:
         if self._instance.stopping or key in self._pursuits:
             return None
         pursuit = Pursuit(self._instance, self, chase, first_wait=first_wait, caller=caller)
-        task = self._instance.spawn(self._guarded(pursuit))
         self._pursuits[key] = pursuit
-        self.tasks[pursuit] = task
+        task = self._instance.spawn(self._guarded(pursuit))
+        if not task.done():  # an eager loop may have ended it already
+            self.tasks[pursuit] = task
         return task
 
     def adopt(self, job: Job, open_runs: Iterable[OpenRun]) -> None:

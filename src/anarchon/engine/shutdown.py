@@ -22,17 +22,19 @@ async def shut_down(engine: Engine, seconds: float) -> None:
     and their leases given back; a thread that goes on is named and left, and its lease lapses.
     """
     engine.instance.stopping = True
-    await engine.end_duties()
-    for pursuit, task in list(engine.pursuits.tasks.items()):
-        if pursuit.idle:
-            task.cancel()
-    await _drain(engine, seconds)
-    for pursuit in list(engine.pursuits.tasks):
-        pursuit.interrupt(Interruption.SHUTDOWN)
-    await _wait(engine, HAND_BACK)
-    await _abandon(engine)
-    await _leave(engine)
-    await engine.close()
+    try:
+        await engine.end_duties()
+        for pursuit, task in list(engine.pursuits.tasks.items()):
+            if pursuit.idle:
+                task.cancel()
+        await _drain(engine, seconds)
+        for pursuit in list(engine.pursuits.tasks):
+            pursuit.interrupt(Interruption.SHUTDOWN)
+        await _wait(engine, HAND_BACK)
+        await _abandon(engine)
+        await _leave(engine)
+    finally:
+        await engine.close()
 
 
 async def _wait(engine: Engine, seconds: float) -> None:

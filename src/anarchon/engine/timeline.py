@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from anarchon.engine.clock import ServerClock
     from anarchon.jobs import Job
 
+ASK_AGAIN_MS = 60_000
+"""After what time a schedule that failed is asked again."""
 PROMPT_MS = 1000
 """A slot that is overdue by no more than this is asked for even if a newer one is due as well."""
 
@@ -63,8 +65,9 @@ def look(job: Job, cursor: int, now: int) -> Look:
         slot = job.slots.next_after(slot)
     ask = [s for s in due if s == due[-1] or now - s - job.delay_of(s) <= PROMPT_MS]
     missed = [s for s in due if s not in ask]
-    if newest_old is not None and missed == [] and _has_slot_before(job, newest_old, start):
-        missed = [newest_old - 1]
+    newest_before = None if newest_old is None else job.slots.newest(newest_old - 1, start)
+    if not missed and newest_before is not None:
+        missed = [newest_before]
     return Look(
         ask=tuple(ask),
         later=tuple(later),
@@ -72,11 +75,6 @@ def look(job: Job, cursor: int, now: int) -> Look:
         cursor=max(cursor, undecided),
         next_slot=slot,
     )
-
-
-def _has_slot_before(job: Job, slot: int, after: int) -> bool:
-    first = job.slots.next_after(after)
-    return first is not None and first < slot
 
 
 def in_time(job: Job, slot: int, now: int) -> bool:
@@ -147,10 +145,6 @@ class Timeline:
                 self._push(now, job, None)
         self._changed.set()
 
-    def next_due(self) -> int | None:
-        """The next moment at which there is something to do."""
-        return self._entries[0].at if self._entries else None
-
     async def turn(self) -> None:
         """Hand out what is due, for ever."""
         while True:
@@ -181,7 +175,8 @@ class Timeline:
             else:
                 self._ask_if_newest(job, entry.slot, now)
         except Exception as error:  # noqa: BLE001 - one job's schedule never stops the others
-            message = f"{job.name}: its schedule failed, so it is not run any more: {error}"
+            message = f"{job.name}: its schedule failed; it is asked again in a minute: {error}"
+            self._push(now + ASK_AGAIN_MS, job, None)
             tell(SCHEDULER, logging.ERROR, "job.schedule-failed", message, error, job=job.name)
 
     def _look(self, job: Job, now: int) -> None:

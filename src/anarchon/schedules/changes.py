@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from anarchon.schedules.offsets import Change
+    from anarchon.schedules.protocol import Schedule
     from anarchon.schedules.slots import Slots
 
 _MOST_SHOWN = 3
@@ -36,7 +37,7 @@ class ClockChange:
 
 
 def clock_changes(
-    schedule: Cron | Slots, start: datetime, end: datetime
+    schedule: Schedule | Slots, start: datetime, end: datetime
 ) -> tuple[ClockChange, ...]:
     """Return what changes of the clock do to a cron expression, `start` <= change < `end`.
 
@@ -44,7 +45,7 @@ def clock_changes(
     nor of fixed-time jobs in an hour that comes twice: they run once, in its first pass. Empty
     for a schedule that is no cron expression. Raises `ValueError` for naive datetimes.
     """
-    cron = schedule if isinstance(schedule, Cron) else schedule.schedule
+    cron = getattr(schedule, "schedule", schedule)
     if not isinstance(cron, Cron):
         return ()
     found = (

@@ -39,6 +39,7 @@ class Connection:
         self._connect = connect
         self._timeout = timeout
         self._client: Client | None = None
+        self._closed = False
         self._turn = asyncio.Semaphore(CALLS_AT_ONCE)
         self.keys = keys
 
@@ -58,20 +59,27 @@ class Connection:
         parts: tuple[Argument, ...] = (called.sha, len(keys), *keys, *arguments)
         async with self._turn:
             client = self._open_client()
+            unknown: StoreUnavailable | None = None
             try:
                 return await client.send("EVALSHA", *parts)
             except NoScript:
-                # The cache is volatile: a restart, SCRIPT FLUSH or failover empties it.
-                pass
-            except StoreUnavailable as first:
+                pass  # the cache is volatile: a restart, SCRIPT FLUSH or failover empties it
+            except StoreUnavailable as error:
                 # A connection that the server closed while it was idle shows at the next command.
-                # Every call may be repeated; but what the first copy did stays unknown.
-                try:
-                    return await client.send("EVALSHA", *parts)
-                except NoScript:
-                    pass
-                except StoreRefused as second:
-                    raise first from second
+                # Every call may be repeated; but what this copy did stays unknown.
+                unknown = error
+            try:
+                return await self._again(client, called, parts)
+            except StoreRefused as error:
+                if unknown is not None:
+                    raise unknown from error
+                raise
+
+    @staticmethod
+    async def _again(client: Client, called: Script, parts: Sequence[Argument]) -> Reply:
+        try:
+            return await client.send("EVALSHA", *parts)
+        except NoScript:
             await client.send("SCRIPT", "LOAD", called.text)
             return await client.send("EVALSHA", *parts)
 
@@ -92,6 +100,7 @@ class Connection:
 
     async def close(self) -> None:
         """Close the client if it was opened here; never raises."""
+        self._closed = True
         client, self._client = self._client, None
         if client is not None:
             # Nothing can be done about a connection that does not close.
@@ -99,16 +108,25 @@ class Connection:
                 await asyncio.wait_for(client.close(), CLOSING)
 
     def _open_client(self) -> Client:
+        if self._closed:
+            raise StoreRefused("the connection is closed")
         # Made here and not in __init__: an asyncio client belongs to the loop that first uses it.
         if self._client is None:
             self._client = self._connect(self._timeout)
         return self._client
 
     async def _within(self, call: Awaitable[Reply]) -> Reply:
-        # No client's own timeouts are relied on; what was cut off here may have happened.
+        # No client's own timeouts are relied on; what was cut off here may have happened. Nor is it
+        # relied on that a client lets a cancellation through: before Python 3.12, a wait_for inside
+        # it drops one that comes just as its reply does.
+        task = asyncio.current_task()
         try:
             async with asyncio.timeout(self._timeout):
-                return await call
+                cancelled_before = task.cancelling() if task else 0
+                reply = await call
+                if task and task.cancelling() > cancelled_before:
+                    raise asyncio.CancelledError
+                return reply
         except TimeoutError as error:
             message = f"no answer within {self._timeout:g} s"
             raise StoreUnavailable(message) from error
@@ -117,6 +135,8 @@ class Connection:
         try:
             found = (await self.call("format", [self.keys.format], [STORE_FORMAT]))[2]
         except StorePermissionError as error:
+            if "accept user and password" in str(error):
+                raise
             # What more is missing cannot be tried out before this script passes.
             message = (
                 f"{error}. The first script calls script|load, evalsha, hdel, get, set and time, on"
@@ -137,8 +157,8 @@ class Connection:
             raise StoreFormatError(message)
 
     async def _check_permissions(self) -> None:
-        refused = (await self.call("check", [self.keys.format], ["types"]))[1:]
-        refused += (await self.call("check", [self.keys.never], ["delete"]))[1:]
+        refused = (await self.call("check", [self.keys.format], ["types", STORE_FORMAT]))[1:]
+        refused += (await self.call("check", [self.keys.never], ["delete", STORE_FORMAT]))[1:]
         if refused:
             commands = ", ".join(str(command).lower() for command in refused[::2])
             message = (

@@ -30,7 +30,13 @@ class Keys:
 
     def __post_init__(self) -> None:
         """Refuse what would move all jobs to one hash slot, or split a job's keys over several."""
-        if not self.prefix or "{" in self.prefix or "}" in self.prefix:
+        given: object = self.prefix
+        if (
+            not isinstance(given, str)
+            or not self.prefix
+            or "{" in self.prefix
+            or "}" in self.prefix
+        ):
             message = (
                 f"prefix={self.prefix!r}: give a text that is not empty and has no braces"
                 " (they would decide on which node of a cluster the keys lie), such as 'cron:'"

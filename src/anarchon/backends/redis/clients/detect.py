@@ -28,8 +28,8 @@ def connector(given: object, option: str) -> tuple[Callable[[float], Client], bo
         return _by_options(cast("Mapping[str, Any]", given)), True
     if _is_redis_py(given):
         return _given_redis_py(given), False
-    kind = f"{type(given).__module__}.{type(given).__qualname__}"
-    message = f"{option}= was given a {kind}, which is none of: {ACCEPTED}"
+    kind = f"{type(given).__module__}.{type(given).__qualname__}".removeprefix("builtins.")
+    message = f"{option}= was given a {kind}; accepted are: {ACCEPTED}"
     raise ConfigurationError(message)
 
 

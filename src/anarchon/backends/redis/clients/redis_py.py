@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ class RedisPyClient:
             return decoded(await self._client.execute_command(*_encoded(command)))
         except (exceptions.RedisError, OSError, RuntimeError) as error:
             sorted_error = self._sorted(error)
-            await self._leave_demoted_server(sorted_error)
+            await self._drop_idle_connections(sorted_error)
             raise sorted_error from error
 
     async def send_many(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
@@ -63,11 +64,12 @@ class RedisPyClient:
             return StoreRefused(f"{_NOT_CONNECTED}: {error}")
         return _sorted(error)
 
-    async def _leave_demoted_server(self, error: StoreError) -> None:
-        # A plain client stays on a server that became a replica for ever; a new connection may be
-        # led to the new primary by name or proxy.
-        if self._owned and "READONLY" in str(error):
-            await self._client.connection_pool.disconnect(inuse_connections=False)
+    async def _drop_idle_connections(self, error: StoreError) -> None:
+        # The others of the pool were cut by the same restart; and a server that became a replica
+        # would be stayed on for ever, where a new connection may be led to the new primary.
+        if self._owned and (isinstance(error, StoreUnavailable) or "READONLY" in str(error)):
+            with contextlib.suppress(Exception):  # the error at hand is the one to tell of
+                await self._client.connection_pool.disconnect(inuse_connections=False)
 
 
 def from_url(url: str, timeout: float) -> RedisPyClient:
@@ -75,12 +77,14 @@ def from_url(url: str, timeout: float) -> RedisPyClient:
     try:
         make: Any = redis.asyncio.Redis
         client = make.from_url(url, **_settings(timeout))
-    except ValueError as error:
+        client.connection_pool.make_connection()  # refuses unknown options; connects nothing
+    except (TypeError, ValueError):
         message = (
             "the URL of the store cannot be read: give redis://, rediss:// or unix://, with user,"
-            " password and database in it, such as redis://:password@host:6379/0"
+            " password and database in it, such as redis://:password@host:6379/0 (the options in"
+            " its query are redis-py's)"
         )
-        raise ConfigurationError(message) from error
+        raise ConfigurationError(message) from None  # its text may hold the password
     return RedisPyClient(client, owned=True)
 
 

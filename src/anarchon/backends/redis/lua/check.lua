@@ -1,7 +1,7 @@
 -- check: which commands the scripts may not call as this user, tried in a way that writes nothing.
 --
 -- KEYS  1 the format key (a string) for `types`; a key that never exists for `delete`
--- ARGV  1 types or delete
+-- ARGV  1 types or delete  2 the format that this version writes, should the key be gone by now
 --
 -- Answers  {ok, (command, error) for each that is refused}
 --
@@ -18,7 +18,7 @@ local TYPES = {
   {'ZREMRANGEBYRANK', KEYS[1], '0', '0'},
   {'XADD', KEYS[1], '*', 'f', 'v'}, {'XRANGE', KEYS[1], '-', '-'},
   {'XREVRANGE', KEYS[1], '-', '-'}, {'XDEL', KEYS[1], '1-1'},
-  {'SET', KEYS[1], '', 'NX'}, {'GET', KEYS[1]}, {'TIME'},
+  {'SET', KEYS[1], ARGV[2], 'NX'}, {'GET', KEYS[1]}, {'TIME'},
 }
 local DELETE = {{'DEL', KEYS[1]}}
 

@@ -65,8 +65,7 @@ local function answer_record(code, r, rest)
 end
 
 local function next_fence()
-  local last_fence = tonumber(redis.call('HGET', STATE, 'fence') or '') or 0
-  return math.max(last_fence + 1, now)
+  return math.max(number_in(redis.call('HGET', STATE, 'fence')) + 1, now)
 end
 
 -- `active` first, so that a script that stops in the middle hides no open run.
@@ -79,9 +78,12 @@ local function grant(attempt, max, with_trigger)
   redis.call('SADD', ACTIVE, run)
   store_open(run, r)
   redis.call('HSET', STATE, 'fence', whole(r.fence))
-  redis.call('XADD', RUNS, 'MAXLEN', history_size, '*', 'run', run, 'attempt', whole(attempt),
-    'fence', whole(r.fence), 'start', whole(now), 'trigger', with_trigger, 'runner', runner)
   return r
+end
+
+local function record_attempt(r)
+  redis.call('XADD', RUNS, 'MAXLEN', history_size, '*', 'run', run, 'attempt', whole(r.attempt),
+    'fence', whole(r.fence), 'start', whole(now), 'trigger', r.trigger, 'runner', runner)
 end
 
 -- Remembers that a slot will not run. What was merely missed leaves no record: nobody can win it.
@@ -96,8 +98,8 @@ end
 -- At or below a floor the record was trimmed; at or below since the schedule was not known yet.
 local function settled_before()
   local fields = redis.call('HMGET', STATE, manual and 'floor:manual' or 'floor', 'since')
-  if order_of(run) <= (tonumber(fields[1] or '') or 0) then return 'floor' end
-  if since_applies and not manual and slot <= (tonumber(fields[2] or '') or 0) then return 'since' end
+  if order_of(run) <= number_in(fields[1]) then return 'floor' end
+  if since_applies and not manual and slot <= number_in(fields[2]) then return 'since' end
   return nil
 end
 
@@ -119,6 +121,7 @@ local function ask_first()
   end
   local r = grant(1, max_attempts, trigger)
   redis.call('ZADD', SLOTS, order_of(run), run)
+  record_attempt(r)
   trim(kept)
   return answer_record('won', r, lease)
 end
@@ -144,6 +147,7 @@ local function take_over(r)
   if r.letter == 'R' then
     add_result(run, r.attempt, 'interrupted', r.finish, '', r.fence, history_size)
   end
+  record_attempt(won)
   return answer_record('won', won, lease)
 end
 

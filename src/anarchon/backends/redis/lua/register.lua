@@ -13,8 +13,8 @@ local key = ARGV[1]
 
 local function since_of_schedule()
   local fields = redis.call('HMGET', STATE, 'schedule', 'since')
-  local since = tonumber(fields[2] or '')
-  if fields[1] == key and since then return since, 0 end
+  local since = number_in(fields[2])
+  if fields[1] == key and since > 0 then return since, 0 end
   redis.call('HSET', STATE, 'schedule', key, 'since', whole(now))
   return now, 1
 end

@@ -18,9 +18,10 @@ _RUN = re.compile(r"(?:[0-9]{1,15}|m[0-9]{1,15}-\S*)", re.ASCII)
 _LATEST_MS = 253_402_300_799_999
 """The last millisecond that a datetime can tell."""
 _RECORD = re.compile(
-    r"(?:(?P<open>[RW]) (?P<attempt>\d{1,15}) \d+ \d+ \d+ \d+ [scm] \S+"
-    r" (?P<outcome>[-sftncrui])!? .*"
-    r"|(?P<closed>[DXCK]) (?P<tried>\d{1,15}) \d+ \d+ [scm] \S+ (?P<how>[-sftncruiop]))",
+    r"(?:(?P<open>[RW]) (?P<attempt>\d{1,15}) (?P<most>\d{1,15}) \d{1,15} \d{1,15} \d{1,15}"
+    r" [scm] \S+ (?P<outcome>[-sftncrui])!? .*"
+    r"|(?P<closed>[DXCK]) (?P<tried>\d{1,15}) \d{1,15} \d{1,15}"
+    r" [scm] \S+ (?P<how>[-sftncruiop]))",
     re.DOTALL | re.ASCII,
 )
 
@@ -77,4 +78,6 @@ def read_standing(record: str) -> Standing | None:
     letter, attempt, outcome = match.group("open", "attempt", "outcome")
     if letter is None:
         letter, attempt, outcome = match.group("closed", "tried", "how")
+    elif not 1 <= int(attempt) <= int(match["most"]):
+        return None
     return Standing(State(letter), int(attempt), Outcome(outcome))

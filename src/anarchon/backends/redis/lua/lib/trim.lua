@@ -24,13 +24,12 @@ local function victims_of(t)
 end
 
 local function raise_floor(field, to)
-  local floor = tonumber(redis.call('HGET', STATE, field) or '') or 0
-  if to > floor then redis.call('HSET', STATE, field, whole(to)) end
+  if to > number_in(redis.call('HGET', STATE, field)) then redis.call('HSET', STATE, field, whole(to)) end
 end
 
 local function drop_expired_history(history_ttl)
   if history_ttl == 0 then return end
-  local oldest = whole(now - history_ttl)
+  local oldest = whole(math.max(now - history_ttl, 0))
   for _, entry in ipairs(redis.call('XRANGE', RUNS, '-', oldest, 'COUNT', TRIMMED)) do
     redis.call('XDEL', RUNS, entry[1])
   end
