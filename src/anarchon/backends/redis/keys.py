@@ -8,6 +8,7 @@ percent-encoded, so that no two jobs of a prefix share a key or leave their hash
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from anarchon.errors import ConfigurationError
 
@@ -30,13 +31,8 @@ class Keys:
 
     def __post_init__(self) -> None:
         """Refuse what would move all jobs to one hash slot, or split a job's keys over several."""
-        given: object = self.prefix
-        if (
-            not isinstance(given, str)
-            or not self.prefix
-            or "{" in self.prefix
-            or "}" in self.prefix
-        ):
+        prefix = cast("object", self.prefix)
+        if not isinstance(prefix, str) or not prefix or "{" in prefix or "}" in prefix:
             message = (
                 f"prefix={self.prefix!r}: give a text that is not empty and has no braces"
                 " (they would decide on which node of a cluster the keys lie), such as 'cron:'"
