@@ -145,6 +145,7 @@ class Scheduler:
         self._engine: Engine | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Task[None] | None = None
+        self._started = False
 
     # -- jobs ------------------------------------------------------------------------------------
 
@@ -222,13 +223,13 @@ class Scheduler:
         runner = self._runner or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._loop = asyncio.get_running_loop()
         self._stopped = None
+        self._started = False
         engine = self._engine = Engine(
             self._backend, self._jobs.values(), self._options, self._environment, runner
         )
         try:
             await engine.start()
         except BaseException:
-            engine.instance.broken = True
             await self.stop(timeout=0)
             raise
         if engine.instance.stopping:
@@ -238,6 +239,7 @@ class Scheduler:
         names = ", ".join(sorted(self._jobs)) if self._jobs else "none declared"
         message = f"started as {runner}; jobs: {names}"
         tell(SCHEDULER, level, "scheduler.started", message, runner=runner)
+        self._started = True
 
     async def stop(self, timeout: Duration | None = None) -> None:  # noqa: ASYNC109 - a drain, not a deadline
         """Stop: claim nothing more, let running jobs end, then cancel them and give runs back.
@@ -267,7 +269,9 @@ class Scheduler:
         finally:
             self._engine = None
             self._loop = None
-        tell(SCHEDULER, logging.INFO, "scheduler.stopped", "stopped", runner=engine.instance.runner)
+        if self._started:
+            runner = engine.instance.runner
+            tell(SCHEDULER, logging.INFO, "scheduler.stopped", f"stopped {runner}", runner=runner)
 
     async def __aenter__(self) -> Self:
         """Start."""

@@ -43,6 +43,7 @@ class Engine:
         """Made inside the event loop that it is to run in."""
         self._jobs = tuple(jobs)
         self._duties: set[asyncio.Task[None]] = set()
+        self._opening: asyncio.Task[None] | None = None
         self._registered = asyncio.Event()
         self.hurried = asyncio.Event()
         """Set to let a shutdown under way wait no longer for running jobs."""
@@ -58,11 +59,18 @@ class Engine:
         Raises the errors of `Store.open`, other than `StoreUnavailable` and `StoreRefused`.
         """
         await self.instance.heartbeats.start()
+        # A task of its own, so that a stop() meanwhile can end it before it closes the connection.
+        opening = self._opening = self.instance.spawn(self._open())
         try:
-            opened = await self._open()
+            await opening
+            opened = True
         except (StoreUnavailable, StoreRefused) as error:
             self.instance.health.failed(error)
             opened = False
+        except asyncio.CancelledError:
+            if not self.instance.stopping:
+                raise
+            return
         self._duty(self._settle(opened=opened))
         if opened and not self.instance.stopping:
             # The jobs are usually taken in at once; if the store goes away now, it goes on behind.
@@ -87,17 +95,17 @@ class Engine:
 
     async def end_duties(self) -> None:
         """Stop what the engine does of its own."""
-        await cancel_and_wait(self._duties)
+        opening = {self._opening} if self._opening else set[asyncio.Task[None]]()
+        await cancel_and_wait(self._duties | opening)
 
     async def close(self) -> None:
         """Close connections and threads, and give the loop its task factory back."""
         await self.instance.close()
         self._watched_loop.restore()
 
-    async def _open(self) -> bool:
+    async def _open(self) -> None:
         for warning in await self.instance.link.store.open():
             tell(STORE, logging.WARNING, "store.warning", warning)
-        return True
 
     async def _settle(self, *, opened: bool) -> None:
         """Reach the store if it was not there at the start, then take the jobs in."""
@@ -105,7 +113,8 @@ class Engine:
         while not opened:
             await asyncio.sleep(pauses.next())
             try:
-                opened = await self._open()
+                await self._open()
+                opened = True
             except StoreError as error:
                 self.instance.health.failed(error)
         self.instance.health.answered()
