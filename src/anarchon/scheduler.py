@@ -337,8 +337,7 @@ class Scheduler:
     async def run_now(self, name: str) -> object:
         """Run a job here and now, besides its schedule; answers what the function returned.
 
-        It runs past this instance's bounds, also when the job is paused. Raises what the function
-        raised; `RunRefused` when another run is live (``overlap="skip"``), or stayed so for
+        It runs past this instance's bounds. Raises what the function raised, or `TimeoutError`; `RunRefused` when another run is live (``overlap="skip"``), or stayed so for
         `max_late` (``"wait"``); `RunMoved` when another instance took it over; `UnknownJobError`;
         `SchedulerStateError` when not started or stopping; `StoreUnavailable`.
         """
@@ -350,9 +349,12 @@ class Scheduler:
         """The newest runs of a job, newest first, each with its attempts.
 
         The job need not be declared here, and the scheduler not be started: then a connection is
-        made for this question. Raises the errors of the store.
+        made for this question. `limit` is from 1 to 10,000. Raises `ConfigurationError`, and the
+        errors of the store.
         """
-        if self._engine is not None:
+        whole_number(limit, "limit", MOST_HISTORY)
+        checked_name(job)
+        if self._engine is not None and asyncio.get_running_loop() is self._loop:
             return await self._engine.instance.link.store.history(job, limit)
         store = self._backend.connect(timeout=self._options.call_timeout / 1000)
         try:

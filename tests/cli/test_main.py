@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 import anarchon
 from anarchon.cli import main
+
+if TYPE_CHECKING:
+    from tests.conftest import StartServer
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,13 +32,32 @@ def test_help_is_short_and_names_the_commands(
     assert "\x1b" not in shown
 
 
+@pytest.mark.parametrize("command", [[], ["demo"], ["next"]])
+def test_help_is_whole_at_eighty_columns_and_speaks_of_no_python(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert "..." not in shown.replace("COMMAND [ARGS]...", "")
+    for foreign in ("list[", "<str", "x<=", "{EXPR}", "`"):
+        assert foreign not in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["later"], "'later'"),
-        (["demo", "--seconds", "2"], "'--seconds'"),
-        (["demo", "--instances", "1"], "'--instances'"),
-        (["demo", "--url", "localhost"], "--url"),
+        (["later"], "see anarchon --help"),
+        (["demo", "--seconds", "2"], "--seconds '2': give a whole number from 8 to 600"),
+        (["demo", "--seconds", "soon"], "--seconds 'soon': give a whole number from 8 to 600"),
+        (["demo", "--seconds", "9" * 5000], "give a whole number from 8 to 600"),
+        (["demo", "--instances", "1"], "--instances '1': give a whole number from 2 to 12"),
+        (["demo", "--url", "localhost"], "--url: give a URL that begins with redis://"),
+        (["demo", "--url", "redis://localhost:port"], "--url: "),
+        (["demo", "--url", "redis://127.0.0.1:1"], "--url: no connection"),
+        (["demo", "--sekonds", "8"], "see anarchon demo --help"),
     ],
 )
 def test_wrong_use_is_told_in_a_line(
@@ -45,6 +68,17 @@ def test_wrong_use_is_told_in_a_line(
     assert out == ""
     assert words in err
     assert err.count("\n") == 1
+    assert "redis=" not in err
+
+
+def test_a_replica_is_refused_in_words(
+    capsys: pytest.CaptureFixture[str], start_server: StartServer
+) -> None:
+    replica = start_server(replica_of=start_server())
+    assert main(["demo", "--url", replica.url]) == 2
+    said = capsys.readouterr().err
+    assert "--url: that server is a replica" in said
+    assert "READONLY" not in said
 
 
 def test_python_dash_m() -> None:

@@ -125,6 +125,16 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+def test_an_early_year_is_written_with_four_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = told(capsys, "@daily", "--from", "0987-01-01T12:00", "-n", "1")
+    assert shown.splitlines()[2].startswith("  Tue 0987-01-02 00:00:00")
+
+
+def test_a_time_that_comes_twice_is_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("30m", "-z", "Europe/Berlin", "--from", "2026-10-25T02:30", "-n", "1")
+    assert "02:00:00 +01:00" in told(capsys, *arguments)
+
+
 def test_an_expression_without_quotes_is_put_together(capsys: pytest.CaptureFixture[str]) -> None:
     shown = told(capsys, "0", "3", "1", "1", "1", "--from", "2026-01-01")
     assert shown == told(capsys, "0 3 1 1 1", "--from", "2026-01-01")
@@ -142,7 +152,12 @@ def test_an_expression_without_quotes_is_put_together(capsys: pytest.CaptureFixt
         (["@daily", "-z", "Berlin"], "did you mean 'Europe/Berlin'?"),
         (["1h", "-z", "Berlin"], "did you mean 'Europe/Berlin'?"),
         (["@daily", "--from", "soon"], "--from 'soon'"),
-        (["@daily", "-n", "0"], "'-n'"),
+        (["@daily", "-n", "0"], "-n '0': give a whole number from 1 to 1000"),
+        (["@daily", "-n", "many"], "-n 'many': give a whole number from 1 to 1000"),
+        (["@daily", "-n"], "'-n'"),
+        (["1h30"], "'1h30' is no duration"),
+        (["1w"], "'1w' is no duration"),
+        (["@daily", "-z", "Europe/Berlin", "--from", "2026-03-29T02:30"], "skip that time"),
         (["@daily", "--form", "2026-01-01"], "--form"),
         ([], "EXPR"),
     ],

@@ -154,6 +154,29 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(
     assert not fits(Console(file=latin, force_terminal=True))
 
 
+def test_what_falls_due_when_time_is_up_is_neither_told_nor_counted() -> None:
+    stage = stage_of(2)
+    before = Slot("charge-cards", OPENS - 3000)
+    say(stage, 1, Kind.BEGAN, -3000, before)
+    say(stage, 1, Kind.DONE, -2500, before)
+    stage.watch(WINDOW.opens, WINDOW.closes)
+    inside = Slot("charge-cards", WINDOW.closes - 3000)
+    after = Slot("charge-cards", WINDOW.closes)
+    for at, slot in ((27_000, inside), (30_000, after)):
+        say(stage, 1, Kind.BEGAN, at, slot)
+        say(stage, 1, Kind.FAILED, at + 100, slot)
+        say(stage, 1, Kind.BEGAN, at + 400, slot, attempt=2)
+        say(stage, 1, Kind.DONE, at + 500, slot, attempt=2)
+    say(stage, 1, Kind.SKIPPED, 30_000, Slot("build-report", WINDOW.closes))
+    told = [event.text for event in stage.events]
+    assert sum("tries charge-cards" in text for text in told) == 1
+    assert sum("failed on instance" in text for text in told) == 1
+    assert sum("won charge-cards" in text for text in told) == 2
+    assert not any("skipped" in text for text in told)
+    sums = " ".join(drawn(stage, 31_000)[-1].split())
+    assert sums == "runs done 1 taken over 0 retried 1 skipped 0"
+
+
 def test_plain_lines_tell_each_event_once() -> None:
     lines: list[str] = []
     view = PlainView(lines.append)

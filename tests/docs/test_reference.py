@@ -9,7 +9,9 @@ import re
 import pytest
 
 import anarchon
-from anarchon import errors
+import anarchon.testing
+import anarchon.testing.conformance
+from anarchon import errors, scheduler
 from anarchon.backends.redis.keys import Keys
 from tests.docs.pages import ROOT, first_cells, page, pages
 
@@ -65,7 +67,9 @@ def test_options_page_has_each_option_of_a_backend(backend: type) -> None:
 def test_no_other_option_is_spoken_of() -> None:
     known = {*SCHEDULER, *JOB, *(name for each in BACKENDS for name in parameters(each))}
     known |= {*parameters(anarchon.Environment), *parameters(anarchon.Scheduler.history)}
+    known |= {*parameters(anarchon.testing.run_virtual)}
     known |= {"lifespan", "level", "minutes", "days"}  # FastAPI's, logging's, timedelta's
+    known |= {"run"}  # a job's own parameter
     spoken = {
         option
         for written in pages()
@@ -73,6 +77,35 @@ def test_no_other_option_is_spoken_of() -> None:
         for option in re.findall(r"(?:^|[(, ])([a-z_]+)=", code)
     }
     assert spoken <= known
+
+
+# -- the scheduler -----------------------------------------------------------------------------
+
+
+def test_scheduler_page_has_each_method() -> None:
+    headings = re.findall(r"^### `(\w+)(\(.*\))?`$", page("docs/scheduler.md").text, re.MULTILINE)
+    members = {
+        name: _signature(member)
+        for name, member in vars(anarchon.Scheduler).items()
+        if not name.startswith("_")
+    }
+    assert dict(headings) == members
+
+
+def _signature(member: object) -> str:
+    """As the page writes it: without self and types."""
+    if not callable(member):
+        return ""
+    given = list(inspect.signature(member).parameters.values())[1:]
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in given]
+    return str(inspect.Signature(bare))
+
+
+def test_limits_of_history_are_told() -> None:
+    most = scheduler.MOST_HISTORY
+    for name in ("docs/scheduler.md", "docs/runs.md"):
+        assert f"from 1 to {most}" in " ".join(page(name).text.split())
+    assert f"above {most}" in page("docs/errors.md").text
 
 
 # -- errors ------------------------------------------------------------------------------------
@@ -117,6 +150,7 @@ def test_no_other_code_is_spoken_of() -> None:
 
 def test_public_names_are_spoken_of_and_no_others() -> None:
     public = set(vars(anarchon)["__all__"])
+    testing = {*vars(anarchon.testing)["__all__"], *vars(anarchon.testing.conformance)["__all__"]}
     spoken = {
         name
         for written in pages()
@@ -124,8 +158,9 @@ def test_public_names_are_spoken_of_and_no_others() -> None:
         for name in re.findall(r"\b(?:[A-Z][a-z]+){1,}(?:Error|Info)?\b", code)
     }
     foreign = {"ValueError", "LookupError", "RuntimeError", "ZoneInfo", "Event", "Redis", "Europe"}
-    foreign |= {"Berlin", "None", "True", "False", "Bnet"}
-    assert spoken - foreign <= public
+    foreign |= {"Berlin", "None", "True", "False", "Bnet", "TypeError", "TimeoutError"}
+    foreign |= {"SystemExit", "KeyboardInterrupt", "StopIteration"}
+    assert spoken - foreign <= public | testing
     said = " ".join(written.text for written in pages())
     assert [name for name in public if not re.search(rf"\b{name}\b", said)] == []
 

@@ -43,8 +43,13 @@ def root(
         typer.echo(context.get_help())
 
 
-app.command("demo")(demo)
-app.command("next")(next_runs)
+app.command("demo", short_help="Start instances, kill one in the middle of a run, count the runs.")(
+    demo
+)
+# The words of an expression are taken as they come: a shell splits one that is not in quotes.
+app.command("next", options_metavar="EXPR [OPTIONS]", context_settings={"allow_extra_args": True})(
+    next_runs
+)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -64,7 +69,8 @@ def run(arguments: Sequence[str]) -> int:
         words: Callable[[], str] | None = getattr(error, "format_message", None)
         if words is None:
             raise
-        return _refuse(words())
+        command: str = getattr(getattr(error, "ctx", None), "command_path", "anarchon")
+        return _refuse(f"{words().rstrip('.')}; see {command} --help")
     return status if isinstance(status, int) else 0
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anarchon import Cron, Every, ScheduleError, clock_changes
+from anarchon import ConfigurationError, Cron, Every, ScheduleError, clock_changes
+from anarchon.cli.numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,22 +29,14 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def next_runs(
-    expr: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="EXPR",
-            show_default=False,
-            help="A cron expression in quotes, a name such as @daily, or a duration such as 90, 15m"
-            " or 1h30m.",
-        ),
-    ],
+    context: typer.Context,
     *,
     timezone: Annotated[
-        str, typer.Option("--timezone", "-z", metavar="TZ", help="The zone that it is meant in.")
+        str, typer.Option("--timezone", "-z", metavar="TZ", help="The zone that EXPR is read in.")
     ] = "UTC",
     count: Annotated[
-        int, typer.Option("-n", min=1, max=_MOST_RUNS, metavar="N", help="How many runs to show.")
-    ] = 5,
+        str, typer.Option("-n", metavar="N", help=f"How many runs to show, 1 to {_MOST_RUNS}.")
+    ] = "5",
     start: Annotated[
         str | None,
         typer.Option(
@@ -52,13 +45,18 @@ def next_runs(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Show when a schedule fires next, and which clock changes touch it."""
+    """Show when a schedule fires next, and which clock changes touch it.
+
+    EXPR is a cron expression in quotes, a name such as @daily, or a duration such as 90, 15m or
+    1h30m.
+    """
+    number = whole_number(count, "-n", 1, _MOST_RUNS)
     # The schedule knows the zones and says what is wrong with a name, also for an interval.
     zone = Cron("@daily", timezone).zone
-    schedule = _schedule(expr, zone)
+    schedule = _schedule(context.args, zone)
     since = datetime.now(UTC).astimezone(zone) if start is None else _moment(start, zone)
     until = _a_year_after(since)
-    runs = list(_runs(schedule, since, count))
+    runs = list(_runs(schedule, since, number))
     changes = clock_changes(schedule, since, until) if isinstance(schedule, Cron) else ()
     if as_json:
         typer.echo(_as_json(schedule, zone, since, runs, changes))
@@ -76,12 +74,25 @@ def read_schedule(expr: str, zone: ZoneInfo) -> Cron | Every:
     """Return the schedule that an argument stands for. Raises `ScheduleError`."""
     text = expr.strip()
     if _DURATION.fullmatch(text) is None:
+        # No cron expression is a single word that begins with a digit.
+        if text[:1].isdecimal() and len(text.split()) == 1:
+            message = (
+                f"{text[:40]!r} is no duration: give seconds, or numbers each with its unit (ms, s,"
+                " m, h, d), such as 90, 15m or 1h30m"
+            )
+            raise ScheduleError(message)
         return Cron(text, zone)
     seconds = sum(float(number) * _MS[unit or "s"] / 1000 for number, unit in _PART.findall(text))
     return Every(seconds)
 
 
 def _schedule(words: list[str], zone: ZoneInfo) -> Cron | Every:
+    if not words:
+        message = (
+            "EXPR is missing: give a cron expression in quotes, a name such as @daily, or a"
+            " duration such as 15m; see anarchon next --help"
+        )
+        raise ScheduleError(message)
     try:
         return read_schedule(" ".join(words), zone)
     except ScheduleError as error:
@@ -91,7 +102,7 @@ def _schedule(words: list[str], zone: ZoneInfo) -> Cron | Every:
             f"cannot read {' '.join(words)[:40]!r}: put the expression in quotes, as in"
             " '0 3 * * *'; a shell replaces a bare * by the names of files"
         )
-        raise typer.BadParameter(message) from error
+        raise ScheduleError(message) from error
 
 
 def in_words(length: timedelta) -> str:
@@ -112,12 +123,20 @@ def _moment(text: str, zone: ZoneInfo) -> datetime:
         moment = datetime.fromisoformat(text.strip())
     except ValueError as error:
         message = f"--from {text!r}: give a date and time such as 2027-03-27T12:00, or ...+01:00"
-        raise typer.BadParameter(message) from error
+        raise ConfigurationError(message) from error
     try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(zone)
+        local = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        local = local.astimezone(zone)
     except OverflowError as error:
         message = f"--from {text!r}: that is too near to the first or last year there is"
-        raise typer.BadParameter(message) from error
+        raise ConfigurationError(message) from error
+    if moment.tzinfo is None and local.replace(tzinfo=None) != moment:
+        message = (
+            f"--from {text!r}: the clocks of {zone.key} skip that time; give it with its offset"
+            f" from UTC, as in {local.isoformat(timespec='minutes')}"
+        )
+        raise ConfigurationError(message)
+    return local
 
 
 def _a_year_after(moment: datetime) -> datetime:
@@ -155,7 +174,7 @@ def _wait(run: datetime, since: datetime) -> timedelta:
 
 def _day(moment: date) -> str:
     # Not by strftime: its names depend on the host's language.
-    return f"{_WEEKDAYS[moment.weekday()]} {moment:%Y-%m-%d}"
+    return f"{_WEEKDAYS[moment.weekday()]} {moment.isoformat()[: len('2027-03-27')]}"
 
 
 def _offset(moment: datetime) -> str:

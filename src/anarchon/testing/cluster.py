@@ -28,6 +28,7 @@ from anarchon.engine.heartbeat import TaskCarrier
 from anarchon.scheduler import Scheduler
 from anarchon.testing.clocks import HostClock, StoreClock
 from anarchon.testing.faults import Executed, FaultyBackend, Line
+from anarchon.testing.virtual import VirtualTimeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -98,7 +99,13 @@ class Instance:
         self._declare(self.scheduler)
 
     async def do(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Await something in this process, such as ``instance.scheduler.run_now("job")``."""
+        """Await something in this process, such as ``instance.scheduler.run_now("job")``.
+
+        Raises `VirtualTimeError` when it is dead; if it dies meanwhile, there is no answer.
+        """
+        if self._main.dead:
+            coroutine.close()
+            raise VirtualTimeError(f"{self.name} is dead")
         loop = asyncio.get_running_loop()
         return await loop.create_task(coroutine, context=self._context.copy())
 

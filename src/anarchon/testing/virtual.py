@@ -51,7 +51,7 @@ class HostThread:
         self._loop = loop
         self._held: list[tuple[_Gated, tuple[Any, ...]]] = []
         self._stops = 0
-        self._dead = False
+        self.dead = False
         self._corpses: set[asyncio.Task[Any]] = set()
         self.posts_to = posts_to or self
 
@@ -62,26 +62,31 @@ class HostThread:
     def go_on(self) -> None:
         """Take the steps that fell due in the meantime, in their order, and go on."""
         self._stops -= 1
-        if self._stops == 0:
-            held, self._held = self._held, []
-            for gated, args in held:
-                self._loop.call_ungated(gated, *args, context=gated.context)
+        if self._stops == 0 and not self.dead:
+            self._release()
 
     def die(self) -> None:
         """Take no step ever again: no handler and no ``finally`` runs."""
-        self._dead = True
+        self.dead = True
         # Were the garbage collector to find its tasks, it would run their `finally`.
         self._corpses = asyncio.all_tasks(self._loop)
 
     def may_step(self, gated: _Gated, args: tuple[Any, ...]) -> bool:
         """Whether a callback may be called now; one that falls due in a stop is kept."""
-        if not self._dead and self._stops:
+        stopped = self.dead or self._stops > 0
+        if stopped:
             self._held.append((gated, args))
-        return not self._dead and not self._stops
+        return not stopped
 
     def haunt(self) -> None:
-        """Let what never ended be ended, when virtual time is over."""
-        self._dead, self._stops = False, 0
+        """Go on even after death, so that what never ended can be ended when all is over."""
+        self.dead, self._stops = False, 0
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for gated, args in held:
+            self._loop.call_ungated(gated, *args, context=gated.context)
 
     def context(self) -> contextvars.Context:
         """A copy of the present context in which everything runs on this thread."""

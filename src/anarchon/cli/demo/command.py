@@ -15,6 +15,7 @@ from anarchon.cli.demo.play import Play
 from anarchon.cli.demo.report import report
 from anarchon.cli.demo.screen import fits, screen
 from anarchon.cli.demo.store import demo_store
+from anarchon.cli.numbers import whole_number
 
 if TYPE_CHECKING:
     from anarchon.cli.demo.play import View
@@ -23,22 +24,26 @@ if TYPE_CHECKING:
 def demo(
     *,
     seconds: Annotated[
-        int, typer.Option(min=8, max=600, metavar="N", help="How long to watch, in seconds.")
-    ] = 30,
+        str, typer.Option(metavar="N", help="How many seconds to watch, 8 to 600.")
+    ] = "30",
     instances: Annotated[
-        int, typer.Option(min=2, max=12, metavar="N", help="How many instances to start.")
-    ] = 3,
+        str, typer.Option(metavar="N", help="How many instances to start, 2 to 12.")
+    ] = "3",
     url: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
             show_default=False,
-            help="A Redis or Valkey to use; without it the demo starts one of its own.",
+            help="A Redis or Valkey to use instead of a server of its own.",
         ),
     ] = None,
 ) -> int:
-    """Start several instances, kill one in the middle of a run, and count the runs."""
-    return asyncio.run(_demo(seconds, instances, url))
+    """Start several instances, kill one in the middle of a run, and count the runs.
+
+    Without --url it starts a server of its own, which the extra "embedded" brings.
+    """
+    watched = whole_number(seconds, "--seconds", 8, 600)
+    return asyncio.run(_demo(watched, whole_number(instances, "--instances", 2, 12), url))
 
 
 async def _demo(seconds: int, instances: int, url: str | None) -> int:

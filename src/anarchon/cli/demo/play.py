@@ -150,6 +150,7 @@ class Play:
         # Every instance is up: from the next whole second on, nothing may be missed.
         opens = (self._time() + 200) // 1000 * 1000 + 1000
         window = self._window = Window(opens, opens + self._seconds * 1000)
+        self.stage.watch(window.opens, window.closes)
         earliest, latest = _FIRST_KILL
         self._next_kill = opens + min(max(self._seconds * 250, earliest), latest)
         while not self._stop.is_set() and self._time() < window.closes:
@@ -162,7 +163,8 @@ class Play:
         if self._window is None:
             return
         if not self._stop.is_set():
-            self.stage.note(now(), "time is up: what was due until now is let finish")
+            text = "time is up: what was due is let finish, what falls due now is not counted"
+            self.stage.note(now(), text)
         deadline = self._window.closes + _SETTLES_WITHIN
         while not self._stop.is_set() and self._time() < deadline:
             await self._ask_what_was_skipped()

@@ -34,6 +34,8 @@ def report(outcome: Outcome) -> Iterator[str]:
         yield f"LOST {shown(slot)}: {why}"
     if outcome.broken_off:
         yield f"broken off; still under way and not counted: {len(tally.open)}"
+    if tally.skipped:
+        yield f"skipped while the run before was on, and not among the slots: {len(tally.skipped)}"
     yield tally.line()
 
 

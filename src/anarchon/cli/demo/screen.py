@@ -108,7 +108,7 @@ def _progress(stage: Stage, window: Window | None, at: int) -> str:
     if since < 0:
         return f"watched from {time_of(window.opens)} on"
     if since >= length:
-        return "time is up: what was due is let finish"
+        return "time is up: what is due later is not counted"
     return f"{since / 1000:.0f} of {length / 1000:.0f} s"
 
 
@@ -186,7 +186,7 @@ def _jobs(stage: Stage, at: int, bar: int) -> Table:
     table.add_column("done", width=4, no_wrap=True, justify="right")
     for job in stage.jobs.values():
         slot, who, lease = _who_runs_it(job, at, bar)
-        schedule, done = Text(job.schedule, style="dim"), Text(str(job.done), style="dim")
+        schedule, done = Text(job.schedule, style="dim"), Text(str(stage.done(job)), style="dim")
         table.add_row(Text(job.name, style="bold"), schedule, slot, who, lease, done)
     return table
 
@@ -246,10 +246,11 @@ def _picked(events: list[Event], at: int, room: int) -> list[Event]:
 
 
 def _sums(stage: Stage) -> Text:
-    done = sum(job.done for job in stage.jobs.values())
+    done = sum(stage.done(job) for job in stage.jobs.values())
     taken = sum(1 for event in stage.events if event.mark is Mark.TAKEN_OVER)
     retried = sum(1 for event in stage.events if event.mark is Mark.RETRIED)
+    skipped = stage.skipped_counted
     return Text(
-        f"runs done {done}   taken over {taken}   retried {retried}   skipped {len(stage.skipped)}",
+        f"runs done {done}   taken over {taken}   retried {retried}   skipped {skipped}",
         style="bold",
     )

@@ -15,6 +15,8 @@ from anarchon.cli.demo.tally import Slot
 if TYPE_CHECKING:
     from anarchon.cli.demo.records import Record
 
+_FOREVER = 2**62
+
 
 class State(enum.StrEnum):
     """Where an instance stands."""
@@ -86,7 +88,7 @@ class JobView:
     schedule: str
     bodies: dict[Slot, Body] = field(default_factory=dict[Slot, Body])
     last: Body | None = None
-    done: int = 0
+    done: set[Slot] = field(default_factory=set[Slot])
 
 
 @dataclass(slots=True)
@@ -114,6 +116,7 @@ class Stage:
         self.skipped: set[Slot] = set()
         self.closing = False
         """Whether the instances are being ended: what they give up then is nothing to tell."""
+        self._watched = (0, _FOREVER)
         self._ends: dict[Slot, Kind] = {}
         self._aheads: list[int] = []
 
@@ -126,6 +129,25 @@ class Stage:
     def up(self) -> list[Instance]:
         """The instances that are at work."""
         return [one for one in self.instances.values() if one.state is State.UP]
+
+    # -- what counts ---------------------------------------------------------------------------
+
+    def watch(self, opens: int, closes: int) -> None:
+        """From now on only slots in [opens, closes) count; later ones are not told of either."""
+        self._watched = (opens, closes)
+
+    def done(self, job: JobView) -> int:
+        """How many runs of a job are done that count."""
+        return sum(1 for slot in job.done if self._counts(slot))
+
+    @property
+    def skipped_counted(self) -> int:
+        """How many slots were skipped that count."""
+        return sum(1 for slot in self.skipped if self._counts(slot))
+
+    def _counts(self, slot: Slot) -> bool:
+        opens, closes = self._watched
+        return opens <= slot.time < closes
 
     # -- instances -----------------------------------------------------------------------------
 
@@ -192,10 +214,10 @@ class Stage:
         job.bodies[slot] = instance.bodies[slot] = body
         who = f"instance {instance.number}"
         if record.attempt == 1:
-            self._tell(record.at, Mark.WON, f"{who} won {shown(slot)}")
+            self._tell(record.at, Mark.WON, f"{who} won {shown(slot)}", slot)
         elif former is None and self._ends.get(slot) is Kind.FAILED:
             text = f"{who} tries {shown(slot)} again, attempt {record.attempt}"
-            self._tell(record.at, Mark.RETRIED, text)
+            self._tell(record.at, Mark.RETRIED, text, slot)
         else:
             self._took_over(body, former)
 
@@ -219,10 +241,10 @@ class Stage:
             del job.bodies[slot]
         job.last = body or job.last
         if record.kind is Kind.DONE:
-            job.done += 1
+            job.done.add(slot)
         elif record.kind is Kind.FAILED:
             text = f"{shown(slot)} failed on instance {instance.number}, to be tried again"
-            self._tell(record.at, Mark.FAILED, text)
+            self._tell(record.at, Mark.FAILED, text, slot)
         elif not self.closing:
             text = f"instance {instance.number} gave up {shown(slot)}: its lease was lost"
             self._tell(record.at, Mark.TROUBLE, text)
@@ -231,10 +253,12 @@ class Stage:
         # Each instance that asked was told so.
         if slot not in self.skipped:
             self.skipped.add(slot)
-            self._tell(at, Mark.SKIPPED, f"{shown(slot)} skipped, the run before it is still on")
+            text = f"{shown(slot)} skipped, the run before it is still on"
+            self._tell(at, Mark.SKIPPED, text, slot)
 
-    def _tell(self, at: int, mark: Mark, text: str) -> None:
-        self.events.append(Event(at, mark, text))
+    def _tell(self, at: int, mark: Mark, text: str, slot: Slot | None = None) -> None:
+        if slot is None or slot.time < self._watched[1]:
+            self.events.append(Event(at, mark, text))
 
 
 def shown(slot: Slot) -> str:

@@ -22,6 +22,7 @@ from anarchon import (
     RunStatus,
     Scheduler,
     StoreError,
+    StoreServerError,
     StoreUnavailable,
 )
 from anarchon.cli.demo.jobs import PLANS, milliseconds_of
@@ -69,18 +70,40 @@ async def demo_store(url: str | None) -> AsyncGenerator[DemoStore]:
         async with _embedded() as own:
             yield DemoStore(own, prefix, "an embedded Valkey")
         return
-    try:
-        RedisBackend(redis=url)
-    except ConfigurationError as error:
-        message = f"--url: {error}"
-        raise ConfigurationError(message) from error
+    _check(url)
     store = DemoStore(url, prefix, f"the server given, keys below {prefix}")
-    await store.skipped(1)  # says what is wrong before anything is started
+    await _try(store)
     try:
         yield store
     finally:
         with contextlib.suppress(StoreError):
             await _Leftovers(redis=url, prefix=prefix).erase()
+
+
+def _check(url: str) -> None:
+    # Not shown: a URL may hold a password.
+    if not url.startswith(("redis://", "rediss://", "unix://")):
+        message = "--url: give a URL that begins with redis://, rediss:// or unix://"
+        raise ConfigurationError(message)
+    try:
+        RedisBackend(redis=url)
+    except ConfigurationError as error:
+        message = f"--url: {error}"
+        raise ConfigurationError(message) from error
+
+
+async def _try(store: DemoStore) -> None:
+    """Say what is wrong with a server that was named, before anything is started."""
+    try:
+        await store.skipped(1)
+    except StoreError as error:
+        if "READONLY" in str(error):
+            message = "--url: that server is a replica, which takes no writes: name its primary"
+            raise StoreServerError(message) from error
+        tls = store.url.startswith("rediss://") and isinstance(error, StoreUnavailable)
+        hint = " (rediss:// speaks TLS; redis:// does not)" if tls else ""
+        message = f"--url: {error}{hint}"
+        raise type(error)(message) from error
 
 
 class _Leftovers(RedisBackend):

@@ -72,6 +72,16 @@ async def at_most_ten_are_named(s: Subject) -> None:
     expect_equal("the names at a start", len(started.open_runs), 10)
 
 
+async def runs_of_one_moment_are_named_by_name(s: Subject) -> None:
+    """Manual runs asked for at the same moment are named in the order of their names."""
+    s.set_terms(overlap=Overlap.ALLOW)
+    names = [f"m{SLOT}-{letter}" for letter in "dagcfbe"]
+    for name in names:
+        await s.claim(name)
+    answer = await s.claim(SLOT + 1)
+    expect_equal("the names", [other.run for other in answer.others], sorted(names))
+
+
 async def a_claim_closes_what_nobody_may_take(s: Subject) -> None:
     """Any claim closes other runs whose lease is over and whose attempts are used up."""
     s.set_terms(max_attempts=1)
@@ -186,6 +196,7 @@ CHECKS = collect(
     the_last_attempt_is_not_named,
     a_waiting_run_is_named,
     at_most_ten_are_named,
+    runs_of_one_moment_are_named_by_name,
     a_claim_closes_what_nobody_may_take,
     a_claim_closes_what_is_out_of_reach,
     a_claim_closes_what_was_to_be_cancelled,

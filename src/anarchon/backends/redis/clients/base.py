@@ -74,7 +74,7 @@ def error_of_reply(text: str) -> StoreError:
     if any(word in text for word in _NOT_ALLOWED):
         return StorePermissionError(
             f"the store does not let this user do it: {text}. Check user and password, and the"
-            " permissions listed in the documentation"
+            " permissions listed in docs/keys.md"
         )
     if any(word in text for word in _NOT_NOW):
         return StoreRefused(text)
