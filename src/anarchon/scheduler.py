@@ -21,7 +21,7 @@ from anarchon.engine.environment import Environment
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.engine.shutdown import shut_down
 from anarchon.errors import ConfigurationError, SchedulerStateError, UnknownJobError
-from anarchon.jobs import Job, JobOptions, make_job, make_options
+from anarchon.jobs import Job, JobOptions, checked_name, make_job, make_options
 from anarchon.options import (
     checked_runner,
     did_you_mean,
@@ -29,6 +29,7 @@ from anarchon.options import (
     refuse_unknown,
     refuse_what_is_no_backend,
     refuse_what_is_no_environment,
+    whole_number,
 )
 from anarchon.runs import Run, RunRecord, moment
 from anarchon.schedules import slots_of
@@ -337,8 +338,9 @@ class Scheduler:
     async def run_now(self, name: str) -> object:
         """Run a job here and now, besides its schedule; answers what the function returned.
 
-        It runs past this instance's bounds. Raises what the function raised, or `TimeoutError`; `RunRefused` when another run is live (``overlap="skip"``), or stayed so for
-        `max_late` (``"wait"``); `RunMoved` when another instance took it over; `UnknownJobError`;
+        It runs past this instance's bounds. Raises what the function raised, or `TimeoutError`;
+        `RunRefused` when another run is live (``overlap="skip"``), or stayed so for `max_late`
+        (``"wait"``); `RunMoved` when another instance took it over; `UnknownJobError`;
         `SchedulerStateError` when not started or stopping; `StoreUnavailable`.
         """
         engine = self._running()
