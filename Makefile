@@ -8,6 +8,8 @@ VENV ?= .venv
 endif
 BIN := $(VENV)/bin
 CHECKED := src tests tools $(wildcard benchmarks examples)
+# Much of the time is spent waiting for processes and servers: two at once, each with its own.
+PARALLEL ?= -n 2 --dist worksteal
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -25,7 +27,7 @@ demo: $(VENV)/.user ## see it work: several instances, a server of its own, one 
 
 .PHONY: test
 test: servers ## run the tests against real servers (ARGS="-k lease")
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 .PHONY: servers
 servers: $(VENV)/.dev ## get the servers that the tests use, into a cache folder

@@ -15,7 +15,7 @@ from tests.support.server import Server
 from tools import servers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
     from typing import Unpack
 
@@ -25,6 +25,7 @@ QUICK_SERVERS = ("redis7", "valkey9")
 REQUIRE_ALL = os.environ.get("ANARCHON_REQUIRE_ALL") == "1"
 EXHAUSTIVE = os.environ.get("ANARCHON_EXHAUSTIVE") == "1"
 SESSION_SEED = int(os.environ.get("ANARCHON_SEED") or secrets.randbits(32))
+os.environ["ANARCHON_SEED"] = str(SESSION_SEED)  # the workers of a parallel run draw from it too
 
 # No deadline for one example and no complaint about slow data: the machine may be shared.
 settings.register_profile(
@@ -40,6 +41,16 @@ settings.load_profile("anarchon")
 def pytest_configure() -> None:
     # A test run that is told to end still ends its servers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    # What a worker of a parallel run tells must be UTF-8; some tests log what is not.
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
 
 
 def pytest_report_header() -> str:

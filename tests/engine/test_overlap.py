@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -97,7 +97,9 @@ async def test_a_dead_holder_goes_to_its_backups_before_the_next_slot(world: Wor
 
 @pytest.mark.parametrize("overlap", ["skip", "wait", "allow"])
 @virtual
-async def test_a_waiting_retry_is_live(world: World, overlap: str) -> None:
+async def test_a_waiting_retry_is_live(
+    world: World, overlap: Literal["skip", "wait", "allow"]
+) -> None:
     def fail_first(run: Run) -> None:
         if run.attempt == 1 and run.slot == minutes(1)[0]:
             raise ValueError

@@ -57,6 +57,14 @@ class Verdict:
         grants = self.grants.get(run)
         return grants[-1] if grants else None
 
+    def sweep(self, terms: JobTerms, asked: str, now: int) -> None:
+        """Close what nobody can have any more, as each claim does with runs other than its own."""
+        for run, grant in list(self.open.items()):
+            used_up = grant.attempt >= self.most[run] or now > grant.end + terms.reach
+            if run != asked and grant.end <= now and used_up:
+                grant.done = True
+                del self.open[run]
+
     def clamp(self, now: int) -> None:
         """Do what the store does at each call, in case its clock jumped back."""
         for grant in self.open.values():
@@ -71,7 +79,11 @@ def judge_store(executed: Iterable[Executed]) -> dict[str, Verdict]:
             continue
         terms = call.arguments[0]
         verdict = verdicts[terms.job]
-        verdict.clamp(getattr(call.answer, "time", sys.maxsize))
+        now = getattr(call.answer, "time", sys.maxsize)
+        verdict.clamp(now)
+        if call.call in {"claim", "register"}:
+            asked = call.arguments[1].run if call.call == "claim" else ""
+            verdict.sweep(terms, asked, now)
         if isinstance(call.answer, ClaimAnswer) and call.answer.code is ClaimCode.WON:
             request = call.arguments[1]
             assert isinstance(request, ClaimRequest)
@@ -135,7 +147,7 @@ def _judge_holder(
     elif isinstance(answer, FinishAnswer) and answer.waiting:
         grant.end, grant.lease = answer.time + answer.rest, answer.rest
     elif call.call == "release":
-        grant.end = answer.time
+        grant.end, grant.lease = answer.time, 0
     else:
         grant.done = True
         verdict.open.pop(run, None)
@@ -174,5 +186,5 @@ def faults_of(
 ) -> list[str]:
     """Everything that was wrong with a history, in sentences."""
     verdicts = judge_store(executed)
-    found = [f"{job}: {what}" for job, verdict in verdicts.items() for what in verdict.wrong]
+    found = [f"{what} ({job})" for job, verdict in verdicts.items() for what in verdict.wrong]
     return found + judge_bodies(verdicts, entries, steady=steady)

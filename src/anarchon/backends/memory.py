@@ -128,13 +128,15 @@ class MemoryStore:
 
     async def pause(self, job: str, until: int, note: str) -> Answer:
         """Hold back a job's scheduled runs."""
-        self._backend.book(job).paused = (until, note)
-        return Answer(ok=True, time=self._now())
+        with self._backend.lock:
+            self._backend.book(job).paused = (until, note)
+            return Answer(ok=True, time=self._now())
 
     async def resume(self, job: str) -> Answer:
         """Let a paused job go on."""
-        self._backend.book(job).paused = None
-        return Answer(ok=True, time=self._now())
+        with self._backend.lock:
+            self._backend.book(job).paused = None
+            return Answer(ok=True, time=self._now())
 
     async def forget(self, job: str) -> Answer:
         """Delete all that is stored of a job, unless a run of it is live."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ERROR_HEAD = 500
 ERROR_TAIL = 3000
-CANCEL_AGAIN = 1.0
+CANCEL_AGAIN = 10.0
 """Seconds after which a body that goes on past its timeout is cancelled once more."""
 
 
@@ -109,6 +109,7 @@ class Attempt:
         self._driven: Driven | None = None
         self._returned = False
         self._overdue: asyncio.Handle | None = None
+        self._told_overdue = False
         self._why: Interruption | None = None
 
     async def carry_out(self) -> Ending:
@@ -180,18 +181,19 @@ class Attempt:
     def _time_out(self) -> None:
         if self._body_is_over():
             return
-        if self._why is Interruption.TIMED_OUT or self.in_thread:
-            how = "a thread cannot be stopped from outside" if self.in_thread else "it goes on"
+        in_its_thread = self.in_thread and self._body is None
+        if not self._told_overdue and (in_its_thread or self._why is Interruption.TIMED_OUT):
+            self._told_overdue = True
+            how = "a thread cannot be stopped from outside" if in_its_thread else "it goes on"
             message = (
                 f"{self.run.job}: attempt {self.run.attempt} is past its timeout and {how}; its"
                 " lease is kept until the function returns"
             )
             tell(RUNS, logging.WARNING, "run.overdue", message, **self.fields)
         self.interrupt(Interruption.TIMED_OUT)
-        if not self.in_thread:
-            # A body may swallow its cancellation; it is told again until it ends.
-            loop = asyncio.get_running_loop()
-            self._overdue = loop.call_later(CANCEL_AGAIN, self._time_out)
+        # A body may swallow its cancellation, or begin only now what can be cancelled; it is told
+        # again until it ends.
+        self._overdue = asyncio.get_running_loop().call_later(CANCEL_AGAIN, self._time_out)
 
     async def _run_body(self, loop: asyncio.AbstractEventLoop) -> Ended:
         context = self._descendants.context()

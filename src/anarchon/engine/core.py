@@ -95,6 +95,7 @@ class Engine:
 
     async def end_duties(self) -> None:
         """Stop what the engine does of its own."""
+        self._registered.set()  # a start() under way waits for it no longer
         opening = {self._opening} if self._opening else set[asyncio.Task[None]]()
         await cancel_and_wait(self._duties | opening)
 
@@ -104,7 +105,7 @@ class Engine:
         self._watched_loop.restore()
 
     async def _open(self) -> None:
-        for warning in await self.instance.link.store.open():
+        for warning in await self.instance.link.open():
             tell(STORE, logging.WARNING, "store.warning", warning)
 
     async def _settle(self, *, opened: bool) -> None:

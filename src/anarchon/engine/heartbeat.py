@@ -122,11 +122,16 @@ class ThreadCarrier:
 
     async def start(self) -> None:
         """Start the thread."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._turn, args=(self._loop,), name="anarchon-heartbeat", daemon=True
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(
+            target=self._turn, args=(loop,), name="anarchon-heartbeat", daemon=True
         )
-        self._thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no thread to give
+            loop.close()
+            raise
+        self._loop, self._thread = loop, thread
 
     @staticmethod
     def _turn(loop: asyncio.AbstractEventLoop) -> None:

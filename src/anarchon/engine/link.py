@@ -95,6 +95,15 @@ class Link:
         self._server = server
         self._health = health
 
+    async def open(self) -> tuple[str, ...]:
+        """Open the store; answers its warnings. Raises the store's errors as they are."""
+        try:
+            return await self.store.open()
+        except StoreError:
+            raise
+        except Exception as error:
+            raise _unknown(error) from error
+
     async def ask(self, call: Callable[[Store], Awaitable[A]]) -> Asked[A]:
         """Make one call. Raises the store's errors as they are."""
         sent = self._clock.boot()
@@ -104,14 +113,18 @@ class Link:
             self._health.failed(error, sent)
             raise
         except Exception as error:
-            # A client may raise what it should not; what became of the call is then unknown.
-            unknown = StoreUnavailable(f"{type(error).__name__}: {error}")
+            unknown = _unknown(error)
             self._health.failed(unknown, sent)
             raise unknown from error
         received = self._clock.boot()
         self._server.heard(sent, received, answer.time)
         self._health.answered(received)
         return Asked(answer, sent)
+
+
+def _unknown(error: Exception) -> StoreUnavailable:
+    """What a client raised though it should not: what became of the call is then unknown."""
+    return StoreUnavailable(f"{type(error).__name__}: {error}")
 
 
 class Pauses:

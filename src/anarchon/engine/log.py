@@ -32,4 +32,7 @@ def tell(
     # An application's own filters, factories and handlers are called here; one that raises must not
     # cost a run.
     with contextlib.suppress(Exception):
-        logger.log(level, "%s", message, exc_info=error, extra={"event": event, **fields})
+        try:
+            logger.log(level, "%s", message, exc_info=error, extra={"event": event, **fields})
+        except KeyError:  # a factory of the application has taken one of these names
+            logger.log(level, "%s", message, exc_info=error)
