@@ -29,6 +29,10 @@ demo: $(VENV)/.user ## see it work: several instances, a server of its own, one 
 test: servers ## run the tests against real servers (ARGS="-k lease")
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
+.PHONY: mutants
+mutants: servers ## turn each rule of the Lua scripts round; some test must notice (ARGS="claim")
+	@$(BIN)/python -m tools.mutate_scripts $(ARGS)
+
 .PHONY: servers
 servers: $(VENV)/.dev ## get the servers that the tests use, into a cache folder
 	@$(BIN)/python -m tools.servers fetch

@@ -1,7 +1,5 @@
 """Jobs that block their event loop or never end, and processes that forget to stop."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 import asyncio

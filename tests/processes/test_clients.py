@@ -1,7 +1,5 @@
 """Connections, clients, threads and tasks: whose they are, and that none is left behind."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """Hosts whose clocks are wrong: everything follows the server's."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 import asyncio

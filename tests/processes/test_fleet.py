@@ -1,7 +1,5 @@
 """Many processes at once: each slot once, on time, and an idle instance is silent."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 import asyncio

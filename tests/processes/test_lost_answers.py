@@ -1,7 +1,5 @@
 """Answers that never arrive: who asked knows nothing, asks again, and nothing happens twice."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 import asyncio

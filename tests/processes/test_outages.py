@@ -1,7 +1,5 @@
 """A server that goes away and comes back, by a restart or because it stands still."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """Processes that stand still for a while and go on: with a lost lease, or over many slots."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 import time

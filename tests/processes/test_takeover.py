@@ -1,7 +1,5 @@
 """Processes that die: their runs are taken over while attempts are left, and closed otherwise."""
 
-# ruff: noqa: N802 - tests are named after the cases that they try
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

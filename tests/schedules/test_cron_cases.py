@@ -56,7 +56,7 @@ def test_row_of_the_table_in_milliseconds(row: dict[str, str]) -> None:
     assert slots.newest(wanted[0] - 1, ms(row["start_utc"])) is None
 
 
-def test_DST_01_a_time_in_the_spring_gap_is_asked_for_at_every_minute() -> None:  # noqa: N802
+def test_DST_01_a_time_in_the_spring_gap_is_asked_for_at_every_minute() -> None:
     fixed = slots_of("0 1 30 3 *", "Europe/Lisbon")
     minutely = slots_of("* * * * *", "Europe/Lisbon")
     for now in range(ms("2025-03-29T23:59"), ms("2025-03-30T23:59"), 60_000):
@@ -65,7 +65,7 @@ def test_DST_01_a_time_in_the_spring_gap_is_asked_for_at_every_minute() -> None:
         assert minutely.next_after(now) == now + 60_000
 
 
-def test_DST_01_a_wildcard_in_a_zone_of_quarter_hours_comes_to_an_end() -> None:  # noqa: N802
+def test_DST_01_a_wildcard_in_a_zone_of_quarter_hours_comes_to_an_end() -> None:
     cron = Cron("45 */3 * * *", "Pacific/Chatham")
     before = cron.offsets.probes
     wanted = [at("2026-04-04T15:00"), at("2026-04-04T18:00"), at("2026-04-04T21:00")]
@@ -76,7 +76,7 @@ def test_DST_01_a_wildcard_in_a_zone_of_quarter_hours_comes_to_an_end() -> None:
         assert cron.next_after(now) == next(each for each in wanted if each > now)
 
 
-def test_DST_03_in_the_second_pass_of_a_repeated_hour_the_answer_is_tomorrow() -> None:  # noqa: N802
+def test_DST_03_in_the_second_pass_of_a_repeated_hour_the_answer_is_tomorrow() -> None:
     slots = slots_of("30 1 * * *", "America/New_York")
     for minutes in range(6):
         asked = ms("2026-11-01T06:15") + minutes * 60_000
@@ -99,19 +99,19 @@ def test_DST_03_in_the_second_pass_of_a_repeated_hour_the_answer_is_tomorrow() -
         "@reboot",
     ],
 )
-def test_DST_04_what_cannot_fire_is_refused_where_it_is_declared(expression: str) -> None:  # noqa: N802
+def test_DST_04_what_cannot_fire_is_refused_where_it_is_declared(expression: str) -> None:
     with pytest.raises(ScheduleError) as refused:
         slots_of(expression, None)
     assert repr(expression) in str(refused.value)
     assert isinstance(refused.value, ConfigurationError)
 
 
-def test_DST_04_saturday_to_sunday_is_refused_with_a_hint() -> None:  # noqa: N802
+def test_DST_04_saturday_to_sunday_is_refused_with_a_hint() -> None:
     with pytest.raises(ScheduleError, match="write 6-7"):
         Cron("0 0 * * SAT-SUN")
 
 
-def test_DST_04_what_looks_impossible_and_is_not() -> None:  # noqa: N802
+def test_DST_04_what_looks_impossible_and_is_not() -> None:
     assert Cron("0 0 29 2 *").next_after(at("2026-01-01")) == at("2028-02-29")
     assert Cron("@daily").next_after(at("2026-01-01")) == at("2026-01-02")
 
@@ -119,7 +119,7 @@ def test_DST_04_what_looks_impossible_and_is_not() -> None:  # noqa: N802
 # Both day fields restricted: Debian's rule looks at the first character of either.
 @pytest.mark.parametrize("row", [row for row in ROWS if row["expr"].split()[2] != "*"
                                  and row["expr"].split()[4] != "*"], ids=name_of)  # fmt: skip
-def test_DST_05_day_fields_combine_by_their_leading_star(row: dict[str, str]) -> None:  # noqa: N802
+def test_DST_05_day_fields_combine_by_their_leading_star(row: dict[str, str]) -> None:
     day_of_month, day_of_week = row["expr"].split()[2::2]
     wanted = [at(each) for each in row["next_utc"].split(";")]
     assert upcoming(Cron(row["expr"], row["timezone"]), at(row["start_utc"]), 1) == wanted[:1]
@@ -150,7 +150,7 @@ def _take_over_host_zone() -> None:
     "host_zone", ["Europe/London", "Asia/Kolkata", "America/New_York", None], indirect=True
 )
 @pytest.mark.parametrize("timezone", ["UTC", None])
-def test_DST_07_the_zone_of_the_host_does_not_matter(timezone: str | None) -> None:  # noqa: N802
+def test_DST_07_the_zone_of_the_host_does_not_matter(timezone: str | None) -> None:
     assert os.environ.get("TZ") in {"Europe/London", "Asia/Kolkata", "America/New_York", None}
     slots = slots_of("30 1 * * *", timezone)
     assert slots.next_after(ms("2026-10-25T00:00")) == ms("2026-10-25T01:30")
@@ -160,7 +160,7 @@ def test_DST_07_the_zone_of_the_host_does_not_matter(timezone: str | None) -> No
 
 
 @pytest.mark.parametrize("schedule", [Cron("0 3 * * *", "Europe/Berlin"), Every(60)])
-def test_NAI_01_naive_datetimes_are_refused_and_never_given(schedule: Cron | Every) -> None:  # noqa: N802
+def test_NAI_01_naive_datetimes_are_refused_and_never_given(schedule: Cron | Every) -> None:
     with pytest.raises(ValueError, match="naive"):
         schedule.next_after(datetime(2026, 1, 1))  # noqa: DTZ001 - naive on purpose
     answer = schedule.next_after(at("2026-01-01"))
@@ -168,7 +168,7 @@ def test_NAI_01_naive_datetimes_are_refused_and_never_given(schedule: Cron | Eve
     assert answer.utcoffset() is not None
 
 
-def test_NAI_01_clock_changes_refuse_naive_datetimes() -> None:  # noqa: N802
+def test_NAI_01_clock_changes_refuse_naive_datetimes() -> None:
     cron = Cron("30 2 * * *", "Europe/Berlin")
     naive = datetime(2026, 1, 1)  # noqa: DTZ001 - naive on purpose
     with pytest.raises(ValueError, match="naive"):
@@ -177,14 +177,14 @@ def test_NAI_01_clock_changes_refuse_naive_datetimes() -> None:  # noqa: N802
         clock_changes(cron, at("2026-01-01"), naive)
 
 
-def test_NAI_01_equal_moments_of_different_zones_get_equal_answers() -> None:  # noqa: N802
+def test_NAI_01_equal_moments_of_different_zones_get_equal_answers() -> None:
     cron = Cron("0 3 * * *", "Europe/Berlin")
     here = at("2026-06-01T12:00:00+09:00")
     assert cron.next_after(here) == cron.next_after(here.astimezone(UTC))
 
 
 @pytest.mark.parametrize("schedule", [5, timedelta(seconds=5), "*/5 * * * * *", Every(5)])
-def test_DRF_02_instances_started_at_any_time_share_their_slots(  # noqa: N802
+def test_DRF_02_instances_started_at_any_time_share_their_slots(
     schedule: float | timedelta | str | Every,
 ) -> None:
     begin = ms("2026-01-01T00:00")

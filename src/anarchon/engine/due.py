@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
 from anarchon.engine.log import CLAIMS, tell
 from anarchon.engine.pursuit import Chase
-from anarchon.engine.timeline import in_time, latest, superseded
+from anarchon.engine.timeline import (
+    ASK_AGAIN_MS,
+    in_time,
+    latest,
+    superseded,
+    tell_schedule_failed,
+)
+from anarchon.errors import ScheduleError
 from anarchon.runs import Trigger, moment
 
 if TYPE_CHECKING:
@@ -48,11 +56,7 @@ class DueSlots:
         if in_time(job, slot, now):
             self.pursuits.start(scheduled)
         elif now <= slot + options.catch_up and options.coalesce:
-            next_slot = job.slots.next_after(slot)
-            deadline = slot + options.catch_up
-            if next_slot is not None:
-                deadline = min(deadline, next_slot)
-            self.pursuits.start(_catch_up_of(job, slot, deadline))
+            self.pursuits.start(_catch_up_of(job, slot, _deadline_of_catch_up(job, slot)))
         elif look_back and not options.catch_up:
             # Too late; but the store is asked, so that it tells of it as missed if nobody ran it.
             self.pursuits.start(scheduled)
@@ -86,12 +90,32 @@ class DueSlots:
     async def _catch_up(self, job: Job, after: int, until: int) -> None:
         """Go after each slot in (after, until], oldest first, one after the other."""
         async with self._catching_up.setdefault(job.name, asyncio.Lock()):
-            slot = job.slots.next_after(after)
+            slot = await _slot_after(job, after)
             while slot is not None and slot <= until:
                 task = self.pursuits.start(_catch_up_of(job, slot, slot + job.options.catch_up))
                 if task is not None:
                     await asyncio.wait([task])
-                slot = job.slots.next_after(slot)
+                slot = await _slot_after(job, slot)
+
+
+async def _slot_after(job: Job, moment: int) -> int | None:
+    """The next slot after a moment; a user's schedule that fails is asked again."""
+    while True:
+        try:
+            return job.slots.next_after(moment)
+        except ScheduleError as error:
+            tell_schedule_failed(job, error)
+        await asyncio.sleep(ASK_AGAIN_MS / 1000)
+
+
+def _deadline_of_catch_up(job: Job, slot: int) -> int:
+    """Only the newest slot is caught up, so until the next one, if that can be told."""
+    deadline = slot + job.options.catch_up
+    with contextlib.suppress(ScheduleError):
+        next_slot = job.slots.next_after(slot)
+        if next_slot is not None:
+            return min(deadline, next_slot)
+    return deadline
 
 
 def _catch_up_of(job: Job, slot: int, deadline: int) -> Chase:

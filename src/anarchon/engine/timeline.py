@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from anarchon.engine.clock import LONGEST_SLEEP
 from anarchon.engine.log import SCHEDULER, tell
+from anarchon.errors import ScheduleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,16 @@ def latest(job: Job, slot: int) -> int:
 
 def superseded(job: Job, slot: int, now: int) -> bool:
     """Whether a newer slot of the job is due for sure, so that this one has to give way to it."""
-    return job.slots.newest(now - job.options.jitter, slot) is not None
+    try:
+        return job.slots.newest(now - job.options.jitter, slot) is not None
+    except ScheduleError:
+        return False  # a user's schedule that fails just now says nothing
+
+
+def tell_schedule_failed(job: Job, error: Exception) -> None:
+    """Log that a job's schedule raised, or answered nonsense."""
+    message = f"{job.name}: its schedule failed; it is asked again in a minute: {error}"
+    tell(SCHEDULER, logging.ERROR, "job.schedule-failed", message, error, job=job.name)
 
 
 @dataclass(order=True, slots=True)
@@ -175,9 +185,8 @@ class Timeline:
             else:
                 self._ask_if_newest(job, entry.slot, now)
         except Exception as error:  # noqa: BLE001 - one job's schedule never stops the others
-            message = f"{job.name}: its schedule failed; it is asked again in a minute: {error}"
             self._push(now + ASK_AGAIN_MS, job, None)
-            tell(SCHEDULER, logging.ERROR, "job.schedule-failed", message, error, job=job.name)
+            tell_schedule_failed(job, error)
 
     def _look(self, job: Job, now: int) -> None:
         before = self._cursors[job.name]

@@ -60,28 +60,33 @@ class Connection:
         async with self._turn:
             client = self._open_client()
             unknown: StoreUnavailable | None = None
+            load = False
             try:
                 return await client.send("EVALSHA", *parts)
             except NoScript:
-                pass  # the cache is volatile: a restart, SCRIPT FLUSH or failover empties it
+                load = True  # the cache is volatile: a restart, SCRIPT FLUSH or failover empties it
             except StoreUnavailable as error:
                 # A connection that the server closed while it was idle shows at the next command.
                 # Every call may be repeated; but what this copy did stays unknown.
                 unknown = error
             try:
-                return await self._again(client, called, parts)
+                return await self._again(client, called, parts, load=load)
             except StoreRefused as error:
                 if unknown is not None:
                     raise unknown from error
                 raise
 
     @staticmethod
-    async def _again(client: Client, called: Script, parts: Sequence[Argument]) -> Reply:
-        try:
-            return await client.send("EVALSHA", *parts)
-        except NoScript:
-            await client.send("SCRIPT", "LOAD", called.text)
-            return await client.send("EVALSHA", *parts)
+    async def _again(
+        client: Client, called: Script, parts: Sequence[Argument], *, load: bool
+    ) -> Reply:
+        if not load:
+            try:
+                return await client.send("EVALSHA", *parts)
+            except NoScript:
+                pass
+        await client.send("SCRIPT", "LOAD", called.text)
+        return await client.send("EVALSHA", *parts)
 
     async def open(self) -> tuple[str, ...]:
         """Look whether this server can serve as a store; answers warnings."""
