@@ -84,7 +84,7 @@ def begun(function: Callable[..., object], *, in_thread: bool) -> Attempt:
     return Attempt(function, run, held, in_thread=in_thread, takes_run=True, timeout=5)
 
 
-TOO_LATE: dict[str, Callable[[Attempt], None]] = {
+TOO_LATE: dict[str, Callable[[Any], None]] = {
     "shutdown": lambda attempt: attempt.interrupt(Interruption.SHUTDOWN),
     "cancelled": lambda attempt: attempt.interrupt(Interruption.CANCELLED),
     "timeout": lambda attempt: attempt._time_out(),

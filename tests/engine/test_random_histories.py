@@ -12,7 +12,6 @@ from anarchon.backends.reference import JobBook, Record
 from anarchon.engine import driver, timeline
 from anarchon.engine.heartbeat import HeldLease
 from anarchon.testing import run_virtual
-from tests.conftest import EXHAUSTIVE
 from tests.support.histories import History
 from tests.support.world import World
 
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     from anarchon.jobs import Job
     from anarchon.testing import VirtualTime
 
-HISTORIES = 5000 if EXHAUSTIVE else 150
+HISTORIES = 150
+MANY_HISTORIES = 2000
 
 
 def faults_of_history(seed: int) -> list[str]:
@@ -45,7 +45,13 @@ def faults_of_history(seed: int) -> list[str]:
     return run_virtual(story, seed=seed)
 
 
-@pytest.mark.parametrize("number", range(HISTORIES))
+@pytest.mark.parametrize(
+    "number",
+    [
+        *range(HISTORIES),
+        *(pytest.param(n, marks=pytest.mark.exhaustive) for n in range(HISTORIES, MANY_HISTORIES)),
+    ],
+)
 def test_what_must_hold_holds(seed: int, number: int) -> None:
     faults = faults_of_history(seed)
     assert not faults, f"seed {seed}: " + "\n".join(faults)

@@ -31,6 +31,11 @@ ODD: dict[str, Exception] = {
 each_odd_error = pytest.mark.parametrize("error", ODD.values(), ids=ODD)
 
 
+def engine_of(instance: Instance) -> Any:
+    """What is inside, for what cannot be seen from outside."""
+    return vars(instance.scheduler)["_engine"]
+
+
 # -- a client that raises what it should not -----------------------------------------------------
 
 
@@ -223,7 +228,7 @@ async def test_a_schedule_that_raises_once_is_asked_again(
     assert world.slots("other")[-2:] == minutes(4, 5)
     assert instance.scheduler.health().running
     # One look at the schedule is set for it, not one more since the error.
-    engine: Any = instance.scheduler._engine
+    engine = engine_of(instance)
     looks = [e for e in engine._timeline._entries if e.slot is None and e.job.name == "job"]
     assert len(looks) == 1
 
@@ -292,7 +297,7 @@ async def test_a_shutdown_that_is_cut_short_closes_all_the_same(
     (instance,) = await world.start(world.job(ONCE, takes=20), lease=6)
     await world.at(62)
     scheduler: Any = instance.scheduler
-    engine = scheduler._engine
+    engine = engine_of(instance)
     closed: list[str] = []
 
     async def note() -> None:
@@ -368,7 +373,7 @@ async def stop_around_a_takeover(time: VirtualTime, stop_at: float | None) -> li
     holder = world[world.entries[0].runner]
     backup = second if holder is first else first
     holder.crash()
-    engine: Any = backup.scheduler._engine
+    engine = engine_of(backup)
     claims: list[float] = []
 
     def note(call: str) -> Fate:
@@ -390,3 +395,20 @@ def test_no_claim_is_sent_once_a_stop_began(seed: int, turns: int) -> None:
     (claimed,) = run_virtual(lambda time: stop_around_a_takeover(time, None), seed=seed)
     stop_at = claimed - turns * TURN
     assert run_virtual(lambda time: stop_around_a_takeover(time, stop_at), seed=seed) == []
+
+
+@virtual
+async def test_an_engine_that_lost_a_part_does_not_say_that_it_runs(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    (instance,) = await world.start(world.job(takes=1))
+    engine = engine_of(instance)
+    engine._timeline._entries = [None]
+    await world.at(130)
+    assert not instance.scheduler.health().running
+    assert [(r.levelname, r.__dict__["event"]) for r in caplog.records] == [
+        ("CRITICAL", "scheduler.broken")
+    ]
+    await instance.stop()
+    await instance.start()
+    assert instance.scheduler.health().running

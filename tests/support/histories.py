@@ -215,7 +215,7 @@ class History:
             if instance.alive and not instance.scheduler.health().running
         ]
         living = [instance.scheduler for instance in world.instances.values() if instance.alive]
-        found += [f"no answer to run_now: {who}" for whom, who in self._unanswered if whom in living]
+        found += [f"run_now unanswered: {who}" for whom, who in self._unanswered if whom in living]
         if not self.server_steps:
             for plan in self.plans:
                 found += self._unrun(plan)
@@ -235,7 +235,7 @@ class History:
         return [] if taken or in_the_way else [f"L2: {dead} was not taken over"]
 
     def _open_for_long(self) -> list[str]:
-        """Runs whose lease was over before the job's last slot but one, with nothing in their way."""
+        """Runs with a lease that ended before the last slot but one, and nothing in their way."""
         now = self.world.server()
         found: list[str] = []
         for plan in self.plans:

@@ -93,7 +93,7 @@ def from_options(options: Mapping[str, Any], timeout: float) -> RedisPyClient:
     try:
         client = redis.asyncio.Redis(**{**_settings(timeout), **options})
     except (TypeError, ValueError) as error:
-        names = ", ".join(sorted(options))
+        names = ", ".join(sorted(map(str, options)))
         message = f"the options of the store ({names}) do not fit redis.asyncio.Redis: {error}"
         raise ConfigurationError(message) from error
     return RedisPyClient(client, owned=True)
