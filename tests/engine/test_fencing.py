@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from anarchon.backends.base import JobTerms, Overlap
+from anarchon.engine.heartbeat import HeldLease
 from tests.support.world import World, virtual
 
 if TYPE_CHECKING:
@@ -174,3 +176,22 @@ async def test_nothing_is_sent_for_a_run_once_its_finish_is_sent(world: World) -
         if call.call == "finish":
             finished.add(call.arguments[2])
     assert len(finished) == 9
+
+
+def test_a_thread_that_wakes_past_its_lease_sees_so_at_once() -> None:
+    # Nothing has run yet that could set the signal.
+    class Watch:
+        now = 100.0
+
+        def boot(self) -> float:
+            return self.now
+
+        def wall(self) -> int:
+            return 0
+
+    terms = JobTerms("job", "key", Overlap.SKIP, 3, 10_000, 1, 1, 1, 0)
+    watch = Watch()
+    held = HeldLease(watch, terms, "1", "token", 1, sent=100.0)
+    assert not held.stop_signal.is_set()
+    watch.now = 109.1
+    assert held.stop_signal.is_set()

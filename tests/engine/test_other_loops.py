@@ -90,9 +90,9 @@ def test_history_is_answered_on_any_loop_by_a_connection_of_that_loop() -> None:
 EAGER: Any = getattr(asyncio, "eager_task_factory", None)
 
 
-@pytest.mark.skipif(EAGER is None, reason="eager tasks need Python 3.12 or newer")
 def test_a_pursuit_that_ends_while_it_is_begun_is_not_kept() -> None:
     async def story() -> None:
+        # Before Python 3.12 there are no eager tasks, and what is told of them holds of itself.
         asyncio.get_running_loop().set_task_factory(EAGER)
         backend = MemoryBackend()
         schedulers = [Scheduler(backend=backend, runner=name) for name in ("one", "two")]
@@ -110,7 +110,8 @@ def test_a_pursuit_that_ends_while_it_is_begun_is_not_kept() -> None:
             await won
             over = second.pursuits.start(chase)
             assert over is not None
-            assert over.done(), "it was told at once that the run is done"
+            assert over.done() or EAGER is None, "it was told at once that the run is done"
+            await over
             for pursuits in (first.pursuits, second.pursuits):
                 assert (pursuits.tasks, pursuits._pursuits) == ({}, {})
         assert [run.status for run in await schedulers[0].history("job")] == ["succeeded"] * 5

@@ -164,3 +164,16 @@ async def test_OVL_02_every_ending_frees_the_job(world: World) -> None:
     assert count == 201
     assert world.backend.book("job").active == set()
     assert "running" not in await world.statuses(limit=300)
+
+
+@virtual
+async def test_queued_slots_survive_a_short_outage(world: World) -> None:
+    instances = await world.start(world.job(10, takes=45, overlap="wait", max_late=600), 2)
+    await world.at(41)  # the run of :10 goes on until :55; the slots after it wait
+    for instance in instances:
+        instance.line.cut()
+    await world.at(42)
+    for instance in instances:
+        instance.line.mend()
+    await world.at(250)
+    assert world.slots()[:5] == seconds(10, 20, 30, 40, 50)

@@ -132,3 +132,15 @@ async def test_a_body_that_blocks_the_loop_past_the_next_slot(world: World) -> N
     await world.at(301)
     # 12:02 is passed over; 12:03 is the newest when the loop turns again, and still in time.
     assert world.slots() == minutes(1, 3, 4, 5)
+
+
+@virtual
+async def test_slots_passed_over_are_warned_of_once_a_minute(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    (instance,) = await world.start(world.job(EVERY_SECOND))
+    for _ in range(8):
+        instance.stall(5)
+        await world.wait(7)
+    warned = [r for r in caplog.records if vars(r).get("event") == "slots.passed-over"]
+    assert 1 <= len([r for r in warned if r.levelname == "WARNING"]) <= 2

@@ -303,3 +303,23 @@ async def test_an_error_of_the_store_stops_nothing(
     await world.at(31)
     assert len(world.entries) == 3
     assert instance.scheduler.health().running
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["refusing", "silent"])
+@pytest.mark.parametrize("lease", [3, 30])
+@virtual
+async def test_a_run_that_ended_in_an_outage_is_not_run_again(
+    world: World, silent: bool, lease: int
+) -> None:
+    # It ends while it may still be believed in; the outage lasts until its lease looks abandoned.
+    instances = await world.start(world.job(ONCE, takes=2 * lease + 0.5), 3, lease=lease)
+    await world.at(60 + 2 * lease + 0.3)
+    for instance in instances:
+        instance.line.cut(silent=silent)
+    await world.wait(1.7 * lease)
+    for instance in instances:
+        instance.line.mend()
+    await world.wait(3 * lease)
+    first = [entry for entry in world.entries if entry.slot == world.slots()[0]]
+    assert [entry.attempt for entry in first] == [1]
+    assert (await world.statuses())[-1] == "succeeded"

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from anarchon.jobs import Job
 
 
+TOLD_EVERY_MS = 60_000
+"""How often, for each job, an instance warns of slots that it was too late for."""
+
+
 class DueSlots:
     """Decides on due slots; knows since when each job is registered and watched here."""
 
@@ -38,6 +42,7 @@ class DueSlots:
         self._duty = duty
         self._since: dict[str, int] = {}
         self._watched_from: dict[str, int] = {}
+        self._told_at: dict[str, int] = {}
         self._catching_up: dict[str, asyncio.Lock] = {}
         self.pursuits: Pursuits
 
@@ -76,7 +81,12 @@ class DueSlots:
             f"{job.name}: this instance was too late for its slots up to {moment(until)}; it asks"
             " for newer ones only"
         )
-        tell(CLAIMS, logging.WARNING, "slots.passed-over", message, job=job.name, slot=until)
+        now = self._instance.server.now()
+        recently = now - self._told_at.get(job.name, 0) < TOLD_EVERY_MS
+        if not recently:
+            self._told_at[job.name] = now
+        level = logging.DEBUG if recently else logging.WARNING
+        tell(CLAIMS, level, "slots.passed-over", message, job=job.name, slot=until)
 
     def given_up(self, job: Job, slot: int) -> None:
         """A slot that was due was not asked for in time; it may still be caught up."""

@@ -28,6 +28,22 @@ if TYPE_CHECKING:
 BELIEVED_SHARE = 0.9
 
 
+class StopSignal(threading.Event):
+    """Set when a job has to stop; a thread that was suspended past its lease sees it at once.
+
+    On waking, such a thread may run before the one that would set the signal.
+    """
+
+    def __init__(self, believed: Callable[[], bool]) -> None:
+        """Counts as set also while `believed` says no."""
+        super().__init__()
+        self._believed = believed
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        return super().is_set() or not self._believed()
+
+
 class HeldLease:
     """The right to one attempt, as far as this instance may believe in it. Read from any thread."""
 
@@ -40,7 +56,7 @@ class HeldLease:
         self.run = run
         self.token = token
         self.attempt = attempt
-        self.stop_signal = threading.Event()
+        self.stop_signal = StopSignal(self.believed)
         self.lost = False
         self.taken = False
         self.cancel_asked = False

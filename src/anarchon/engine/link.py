@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
+URGENT_PAUSE = 0.2
+"""Seconds; for what must reach the store before others take the run for abandoned."""
 
 
 class Timed(Protocol):
@@ -128,17 +130,18 @@ def _unknown(error: Exception) -> StoreUnavailable:
 
 
 class Pauses:
-    """The waits between repeats: doubling from a twentieth of a second to two, spread at random."""
+    """The waits between repeats: doubling from a twentieth of a second, spread at random."""
 
-    def __init__(self, rng: random.Random) -> None:
-        """Start with the shortest."""
+    def __init__(self, rng: random.Random, longest: float = LONGEST_PAUSE) -> None:
+        """Start with the shortest; none is longer than `longest` seconds."""
         self._random = rng
+        self._longest = longest
         self._pause = FIRST_PAUSE
 
     def next(self) -> float:
         """How many seconds to wait before the next repeat."""
         pause = self._pause * self._random.uniform(0.5, 1.0)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._pause = min(self._pause * 2, self._longest)
         return pause
 
 
@@ -147,9 +150,13 @@ async def repeat(
     call: Callable[[Store], Awaitable[A]],
     rng: random.Random,
     go_on: Callable[[StoreError], bool],
+    longest: float = LONGEST_PAUSE,
 ) -> Asked[A] | None:
-    """Make a call until it is answered; None once `go_on` says, after a failure, to give up."""
-    pauses = Pauses(rng)
+    """Make a call until it is answered; None once `go_on` says, after a failure, to give up.
+
+    No pause between two repeats is longer than `longest` seconds.
+    """
+    pauses = Pauses(rng, longest)
     while True:
         try:
             return await link.ask(call)

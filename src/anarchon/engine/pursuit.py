@@ -14,8 +14,9 @@ from anarchon.backends.base import ClaimCode, ClaimRequest, Outcome, Overlap, or
 from anarchon.engine.attempt import Attempt, Ending, Interruption
 from anarchon.engine.clock import sleep_until
 from anarchon.engine.heartbeat import HeldLease
-from anarchon.engine.link import Asked, Pauses, repeat
+from anarchon.engine.link import URGENT_PAUSE, Asked, Pauses, repeat
 from anarchon.engine.news import RunNews
+from anarchon.engine.presence import ask_time
 from anarchon.engine.timeline import superseded
 from anarchon.errors import StoreError, StoreRefused
 from anarchon.runs import Run, Trigger, moment
@@ -90,6 +91,7 @@ class Pursuit:
         self._unknown = False
         self.waits_for_others = False
         self._retries = False
+        self._queued = False
         self._began = False
         self._max_attempts = 0
         self.given_up = False
@@ -170,7 +172,25 @@ class Pursuit:
                     if not self._instance.stopping:
                         self._news.unanswered(error, superseded=self._gives_way())
                     return None
-            await asyncio.sleep(pauses.next())
+            if self._seen:
+                await self._let_holders_speak()
+            else:
+                await asyncio.sleep(pauses.next())
+
+    async def _let_holders_speak(self) -> None:
+        """After an outage, wait before taking over: a holder that ended meanwhile goes first.
+
+        It could not write its end, so its lease looks abandoned. It repeats that word, but one copy
+        may be waited for until its time is out.
+        """
+        await repeat(
+            self._instance.link,
+            ask_time,
+            self._instance.env.rng,
+            lambda _error: not self._instance.stopping,
+        )
+        longest_silence = self._instance.options.call_timeout / 1000 + URGENT_PAUSE
+        await asyncio.sleep(longest_silence + self._spread())
 
     async def _send(self, request: ClaimRequest) -> Asked[ClaimAnswer]:
         return await self._instance.link.ask(lambda store: store.claim(self._terms, request))
@@ -199,7 +219,8 @@ class Pursuit:
         return 0 if self._unknown and self._gives_way() else self._chase.deadline
 
     def _gives_way(self) -> bool:
-        scheduled = self._chase.trigger is Trigger.SCHEDULE
+        # A slot that was told to wait for another run keeps its place for as long as it is in time.
+        scheduled = self._chase.trigger is Trigger.SCHEDULE and not self._queued
         return scheduled and superseded(self.job, self._chase.slot, self._instance.server.now())
 
     def _give_up(self) -> None:
@@ -261,7 +282,7 @@ class Pursuit:
             if self._instance.server.now() > chase.deadline:
                 self._news.missed("another run of the job was live until too late")
                 return None
-        self.waits_for_others = True
+        self.waits_for_others = self._queued = True
         return min(answer.rest, LONGEST_OVERLAP_WAIT_MS) / 1000
 
     def _spread(self) -> float:
@@ -351,6 +372,7 @@ class Pursuit:
             ),
             self._instance.env.rng,
             lambda error: not (self._instance.stopping and isinstance(error, StoreRefused)),
+            URGENT_PAUSE,
         )
         self.maybe_won = False
         self._instance.ended(self.job.name)
@@ -371,6 +393,7 @@ class Pursuit:
             lambda store: store.release(self._terms, self.run, held.token, Outcome.RELEASED),
             self._instance.env.rng,
             lambda error: not isinstance(error, StoreRefused),
+            URGENT_PAUSE,
         )
         self.maybe_won = False
         self._news.given_back(held.attempt)

@@ -47,7 +47,13 @@ class Connection:
         self, name: str, keys: Sequence[str], arguments: Sequence[Argument]
     ) -> list[Reply]:
         """Call a script; the answer is a flat list."""
-        reply = await self._within(self._run(script(name), keys, arguments))
+        try:
+            reply = await self._within(self._run(script(name), keys, arguments))
+        except StoreError as error:
+            if type(error) is not StoreError:
+                raise
+            message = f"{error} (script {name}, key {keys[0]})"
+            raise StoreError(message) from error
         if not isinstance(reply, list):
             message = f"script {name} answered {reply!r} instead of a list"
             raise StoreError(message)

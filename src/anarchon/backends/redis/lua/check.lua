@@ -8,8 +8,11 @@
 -- Called on a string, a command of another type answers WRONGTYPE if the user may call it, and an
 -- error of another kind if not. DEL would delete there, so it is tried on a key that never exists.
 
+-- HDEL first, so that what follows is let through when memory is full; then SET, so that a format key
+-- that vanished meanwhile is a string again before a command of another type would make it one.
 local TYPES = {
-  {'HDEL', KEYS[1], 'f'}, {'HGET', KEYS[1], 'f'}, {'HMGET', KEYS[1], 'f'}, {'HGETALL', KEYS[1]},
+  {'HDEL', KEYS[1], 'f'}, {'SET', KEYS[1], ARGV[2], 'NX'},
+  {'HGET', KEYS[1], 'f'}, {'HMGET', KEYS[1], 'f'}, {'HGETALL', KEYS[1]},
   {'HSET', KEYS[1], 'f', 'v'},
   {'SADD', KEYS[1], 'm'}, {'SREM', KEYS[1], 'm'}, {'SMEMBERS', KEYS[1]},
   {'SRANDMEMBER', KEYS[1], '1'},
@@ -18,7 +21,7 @@ local TYPES = {
   {'ZREMRANGEBYRANK', KEYS[1], '0', '0'},
   {'XADD', KEYS[1], '*', 'f', 'v'}, {'XRANGE', KEYS[1], '-', '-'},
   {'XREVRANGE', KEYS[1], '-', '-'}, {'XDEL', KEYS[1], '1-1'},
-  {'SET', KEYS[1], ARGV[2], 'NX'}, {'GET', KEYS[1]}, {'TIME'},
+  {'GET', KEYS[1]}, {'TIME'},
 }
 local DELETE = {{'DEL', KEYS[1]}}
 

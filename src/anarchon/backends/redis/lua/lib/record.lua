@@ -16,10 +16,11 @@ local function whole(n) return string.format('%.0f', n) end
 -- Digits that a Lua number holds exactly.
 local function exact(digits) return #digits <= 15 end
 
--- The whole number that a field holds; 0 where it holds none.
+-- The whole number that a field holds; 0 where it holds none, or one so large that its successor
+-- could not be kept.
 local function number_in(field)
   local digits = string.match(field or '', '^%d+$')
-  return digits and exact(digits) and tonumber(digits) or 0
+  return digits and #digits <= 14 and tonumber(digits) or 0
 end
 
 -- The parts of a packed record; nil where it makes no sense.
