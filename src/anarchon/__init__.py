@@ -20,8 +20,9 @@ from anarchon.errors import (
     StoreUnavailable,
     UnknownJobError,
 )
+from anarchon.jobs import JobSettings
 from anarchon.runs import AttemptRecord, Run, RunRecord, RunStatus, Trigger
-from anarchon.scheduler import Health, JobInfo, JobSettings, Scheduler
+from anarchon.scheduler import Health, JobInfo, Scheduler
 from anarchon.schedules import ClockChange, Cron, Every, Schedule, clock_changes
 
 __version__ = "0.1.0"

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from anarchon.backends.base import JobTerms, Overlap
 from anarchon.durations import Duration, milliseconds
@@ -23,6 +23,34 @@ LONGEST_NAME = 512
 LEAST_LATENESS_MS = 1000
 LONGEST_RETRY_DELAY_MS = 60_000
 MOST_ATTEMPTS = 1_000_000
+
+
+class JobSettings(TypedDict, total=False):
+    """The options of a job. Durations are seconds, or a `timedelta`.
+
+    - ``name``: the function's qualified name unless given; the same in every instance and version.
+    - ``timezone``: an IANA name or `ZoneInfo` in which a cron expression is read; UTC.
+    - ``jitter``: runs are spread over so long after their slots, each by the same on all instances;
+    0.
+    - ``max_late``: how much later than that a run may still start; 60, at least 1.
+    - ``overlap``: ``"skip"`` (the default), ``"wait"`` or ``"allow"`` while another run is live.
+    - ``max_attempts``: attempts of a run, crashes and failures alike; 3.
+    - ``retry_delay``: the wait after the first failure, doubling up to 60, with jitter; 1.
+    - ``catch_up``: how far back missed slots may still run; 0.
+    - ``coalesce``: of missed slots only the newest (True, the default), or each.
+    - ``timeout``: how long an attempt may run; no limit.
+    """
+
+    name: str
+    timezone: str | ZoneInfo
+    jitter: Duration
+    max_late: Duration
+    overlap: Literal["skip", "wait", "allow"]
+    max_attempts: int
+    retry_delay: Duration
+    catch_up: Duration
+    coalesce: bool
+    timeout: Duration | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +118,24 @@ class Job:
         )
 
 
-def make_options(  # noqa: PLR0913 - the options of a job
+def job_options(settings: JobSettings) -> JobOptions:
+    """Check a job's settings, with the defaults of those not given.
+
+    Raises `ConfigurationError`: what was given, what is accepted.
+    """
+    return _checked_options(
+        jitter=settings.get("jitter", 0),
+        max_late=settings.get("max_late", 60),
+        overlap=settings.get("overlap", "skip"),
+        max_attempts=settings.get("max_attempts", 3),
+        retry_delay=settings.get("retry_delay", 1),
+        catch_up=settings.get("catch_up", 0),
+        coalesce=settings.get("coalesce", True),
+        timeout=settings.get("timeout"),
+    )
+
+
+def _checked_options(  # noqa: PLR0913 - the options of a job
     *,
     jitter: Duration,
     max_late: Duration,

@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, cast
 
 from anarchon.backends.redis.backend import RedisBackend
 from anarchon.durations import Duration, milliseconds
@@ -21,7 +21,7 @@ from anarchon.engine.environment import Environment
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.engine.shutdown import shut_down
 from anarchon.errors import ConfigurationError, SchedulerStateError, UnknownJobError
-from anarchon.jobs import Job, JobOptions, checked_name, make_job, make_options
+from anarchon.jobs import Job, JobSettings, checked_name, job_options, make_job
 from anarchon.options import (
     checked_runner,
     did_you_mean,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from datetime import datetime, timedelta
     from types import TracebackType
-    from zoneinfo import ZoneInfo
 
     from anarchon.backends.base import Backend
     from anarchon.schedules import Schedule
@@ -48,34 +47,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="JobFunction")
 
 MOST_HISTORY = 10_000
-
-
-class JobSettings(TypedDict, total=False):
-    """The options of a job. Durations are seconds, or a `timedelta`.
-
-    - ``name``: the function's qualified name unless given; the same in every instance and version.
-    - ``timezone``: an IANA name or `ZoneInfo` in which a cron expression is read; UTC.
-    - ``jitter``: runs are spread over so long after their slots, each by the same on all instances;
-    0.
-    - ``max_late``: how much later than that a run may still start; 60, at least 1.
-    - ``overlap``: ``"skip"`` (the default), ``"wait"`` or ``"allow"`` while another run is live.
-    - ``max_attempts``: attempts of a run, crashes and failures alike; 3.
-    - ``retry_delay``: the wait after the first failure, doubling up to 60, with jitter; 1.
-    - ``catch_up``: how far back missed slots may still run; 0.
-    - ``coalesce``: of missed slots only the newest (True, the default), or each.
-    - ``timeout``: how long an attempt may run; no limit.
-    """
-
-    name: str
-    timezone: str | ZoneInfo
-    jitter: Duration
-    max_late: Duration
-    overlap: Literal["skip", "wait", "allow"]
-    max_attempts: int
-    retry_delay: Duration
-    catch_up: Duration
-    coalesce: bool
-    timeout: Duration | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +163,7 @@ class Scheduler:
             schedule,
             name=settings.get("name"),
             timezone=settings.get("timezone"),
-            options=_job_options(settings),
+            options=job_options(settings),
         )
         if (other := self._jobs.get(job.name)) is not None:
             message = (
@@ -404,19 +375,6 @@ def _a_loop_is_running() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _job_options(settings: JobSettings) -> JobOptions:
-    return make_options(
-        jitter=settings.get("jitter", 0),
-        max_late=settings.get("max_late", 60),
-        overlap=settings.get("overlap", "skip"),
-        max_attempts=settings.get("max_attempts", 3),
-        retry_delay=settings.get("retry_delay", 1),
-        catch_up=settings.get("catch_up", 0),
-        coalesce=settings.get("coalesce", True),
-        timeout=settings.get("timeout"),
-    )
 
 
 def _info(job: Job, now: int) -> JobInfo:

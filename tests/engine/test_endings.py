@@ -17,7 +17,7 @@ from anarchon.backends.base import Outcome
 from anarchon.engine.attempt import CANCEL_AGAIN, Attempt, Ending, Interruption
 from anarchon.engine.clock import SystemClock
 from anarchon.engine.heartbeat import HeldLease, ThreadCarrier
-from anarchon.jobs import make_job, make_options
+from anarchon.jobs import job_options, make_job
 from tests.support.world import World, virtual
 
 if TYPE_CHECKING:
@@ -56,16 +56,7 @@ def events(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
 
 def begun(function: Callable[..., object], *, in_thread: bool) -> Attempt:
     """An attempt under a lease of half a minute."""
-    options = make_options(
-        jitter=0,
-        max_late=60,
-        overlap="skip",
-        max_attempts=3,
-        retry_delay=1,
-        catch_up=0,
-        coalesce=True,
-        timeout=None,
-    )
+    options = job_options({})
     job = make_job(function, 60, name="job", timezone=None, options=options)
     clock = SystemClock()
     held = HeldLease(clock, job.terms(30_000, 1000, 0), "60000", "token", 1, clock.boot())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from anarchon import MemoryBackend, RunStatus, Scheduler, SchedulerStateError, Trigger
-from anarchon.engine.pursuit import Chase
+from anarchon.engine.chase import Chase
 from tests.support.world import HOUR, NOON
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anarchon.engine.timeline import PROMPT_MS, look
-from anarchon.jobs import Job, make_job, make_options
+from anarchon.jobs import Job, job_options, make_job
 
 if TYPE_CHECKING:
     from anarchon import Schedule
@@ -23,16 +23,7 @@ async def nothing() -> None:
 
 def job(period: float | Schedule, jitter: float) -> Job:
     """A job, its interval and jitter in seconds."""
-    options = make_options(
-        jitter=jitter,
-        max_late=60,
-        overlap="skip",
-        max_attempts=1,
-        retry_delay=1,
-        catch_up=0,
-        coalesce=True,
-        timeout=None,
-    )
+    options = job_options({"jitter": jitter, "max_attempts": 1})
     return make_job(nothing, period, name=None, timezone=None, options=options)
 
 

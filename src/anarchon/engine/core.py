@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from anarchon.engine.caller import Caller
+from anarchon.engine.chase import Chase
 from anarchon.engine.descendants import WatchedLoop
 from anarchon.engine.due import DueSlots
 from anarchon.engine.ending import cancel_and_wait
@@ -15,7 +16,6 @@ from anarchon.engine.instance import EngineOptions, Instance
 from anarchon.engine.link import Asked, Pauses
 from anarchon.engine.log import SCHEDULER, STORE, tell
 from anarchon.engine.presence import ask_time, keep_in_touch
-from anarchon.engine.pursuit import Chase
 from anarchon.engine.pursuits import Pursuits
 from anarchon.engine.timeline import Timeline
 from anarchon.errors import StoreError, StoreRefused, StoreUnavailable

@@ -7,8 +7,8 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
+from anarchon.engine.chase import Chase
 from anarchon.engine.log import CLAIMS, tell
-from anarchon.engine.pursuit import Chase
 from anarchon.engine.timeline import (
     ASK_AGAIN_MS,
     in_time,

@@ -7,7 +7,6 @@ one task; there is one pursuit a run on an instance.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from anarchon.backends.base import ClaimCode, ClaimRequest, Outcome, Overlap, order_of
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from anarchon.backends.base import ClaimAnswer, JobTerms, OpenRun
     from anarchon.engine.caller import Caller
+    from anarchon.engine.chase import Chase
     from anarchon.engine.instance import Instance
     from anarchon.jobs import Job
 
@@ -34,24 +34,6 @@ BACKUP_SPREAD = 0.25
 LONGEST_OVERLAP_WAIT_MS = 1000
 LONGEST_EARLY_WAIT = 10.0
 """Seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chase:
-    """What a pursuit goes after. `deadline` and `last` are moments of the server's clock, in ms."""
-
-    job: Job
-    run: str
-    trigger: Trigger
-    deadline: int
-    last: int
-    since_applies: bool = False
-    seen: int = 0
-
-    @property
-    def slot(self) -> int:
-        """What the store compares with its clock; 0 for a manual run."""
-        return 0 if self.trigger is Trigger.MANUAL else order_of(self.run)
 
 
 class Fellows(Protocol):

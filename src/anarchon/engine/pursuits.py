@@ -6,8 +6,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from anarchon.backends.base import OpenRun, order_of
+from anarchon.engine.chase import Chase
 from anarchon.engine.log import SCHEDULER, STORE, tell
-from anarchon.engine.pursuit import BACKUP_SPREAD, Chase, Pursuit
+from anarchon.engine.pursuit import BACKUP_SPREAD, Pursuit
 from anarchon.runs import Trigger
 
 if TYPE_CHECKING:
