@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tests.support.server import Server
 
 EXAMPLES = 80
-MANY_EXAMPLES = 3_000
+MANY_EXAMPLES = 600
 STEPS = 50
 
 INSTANCES = ("a", "b", "c")

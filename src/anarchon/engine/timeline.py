@@ -48,12 +48,13 @@ class Look:
 def look(job: Job, cursor: int, now: int) -> Look:
     """Deal with the slots in (cursor, now].
 
-    Of the slots that are due, the newest is asked for, and any other that is overdue by at most a
-    second; an instance that wakes late over several lets the older ones go. The work does not grow
-    with the length of the gap: only slots within a second and the jitter are walked.
+    Of the slots that are due, the newest is asked for; an instance that wakes late over several lets
+    the older ones go. Where jitter makes slots overtake each other, one whose own delay has just
+    ended (by at most a second) is asked for as well. The work does not grow
+    with the length of the gap: only slots within the jitter of now are walked.
     """
     start = cursor
-    undecided = max(cursor, now - job.options.jitter - PROMPT_MS - 1)
+    undecided = max(cursor, now - job.options.jitter - 1)
     due: list[int] = []
     later: list[int] = []
     newest_old = job.slots.newest(undecided, cursor) if undecided > cursor else None
