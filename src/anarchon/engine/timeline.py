@@ -48,10 +48,10 @@ class Look:
 def look(job: Job, cursor: int, now: int) -> Look:
     """Deal with the slots in (cursor, now].
 
-    Of the slots that are due, the newest is asked for; an instance that wakes late over several lets
-    the older ones go. Where jitter makes slots overtake each other, one whose own delay has just
-    ended (by at most a second) is asked for as well. The work does not grow
-    with the length of the gap: only slots within the jitter of now are walked.
+    Of the slots that are due, the newest is asked for; an instance that wakes late over several
+    lets the older ones go. Where jitter makes slots overtake each other, one whose own delay has
+    just ended (by at most a second) is asked for as well. The work does not grow with the length of
+    the gap: only slots within the jitter of now are walked.
     """
     start = cursor
     undecided = max(cursor, now - job.options.jitter - 1)
