@@ -93,6 +93,15 @@ def valkey9() -> Iterator[Server]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def _empty_shared_servers(request: pytest.FixtureRequest) -> None:
+    """Take away what other tests left on a shared server, such as presence of the killed."""
+    for name in QUICK_SERVERS:
+        if name in request.fixturenames:
+            shared: Server = request.getfixturevalue(name)
+            shared.flush()
+
+
 @pytest.fixture(params=QUICK_SERVERS)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """Yield each of the shared servers in turn, empty and without loaded scripts.
