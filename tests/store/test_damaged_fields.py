@@ -43,6 +43,7 @@ NO_WHOLE_NUMBERS = (
     "+7",
     "",
     "x",
+    "9" * 15,  # held, but its successor would not be
     "9" * 16,
     "9" * 400,
 )

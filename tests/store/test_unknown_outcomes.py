@@ -147,3 +147,12 @@ def test_scripts_are_called_by_their_digest() -> None:
     sha, text = script("clock").sha, script("clock").text
     evalsha = ("EVALSHA", sha, 1, "k", "", "", 0, "")
     assert (client.sent[0], client.sent[-2:]) == (evalsha, [("SCRIPT", "LOAD", text), evalsha])
+
+
+def test_an_error_for_good_names_the_script_and_the_key() -> None:
+    async def main() -> None:
+        client = Scripted([StoreError("WRONGTYPE of some kind")])
+        await Connection(lambda _: client, KEYS, 5.0).call("claim", ["{cron:a}:state"], [])
+
+    with pytest.raises(StoreError, match=r"WRONGTYPE.*script claim.*\{cron:a\}:state"):
+        asyncio.run(main())
