@@ -43,6 +43,7 @@ OTHER_TESTS = (
     "test_permissions.py",
     "test_history_reading.py",
     "test_presence.py",
+    "test_damaged_fields.py",
 )
 
 _READ = scripts._read  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -81,6 +81,15 @@ def test_a_damaged_fence_is_replaced_by_the_time(server: Server, value: str) -> 
     with_subject(server, use)
 
 
+def test_the_largest_fence_is_kept(server: Server) -> None:
+    async def use(s: Subject) -> None:
+        server.command("HSET", STATE, "fence", "9" * 14)
+        assert (await s.claim()).fence == 10**14
+        assert (await s.finish()).ok
+
+    with_subject(server, use)
+
+
 @pytest.mark.parametrize("run", [SLOT, f"m{SLOT}-x"])
 @each_damage
 def test_a_damaged_floor_settles_nothing(server: Server, run: int | str, value: str) -> None:

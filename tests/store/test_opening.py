@@ -56,6 +56,7 @@ def test_the_format_is_answered_with_the_servers_time(server: Server) -> None:
         assert reply[0] == "ok"
         assert before <= int(str(reply[1])) <= await store.clock("", "", 0)
         assert reply[2] == "7"
+        assert server.command("GET", "cron:format") == b"7"
 
     with_store(server, use)
 
