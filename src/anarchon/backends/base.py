@@ -192,6 +192,58 @@ class Registered:
     open_runs: tuple[OpenRun, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """What the store knows of a job, and of the one run that was asked about.
+
+    `schedule_key` is empty and `since` 0 where no instance ever registered the job; at or below
+    `floor` nothing is kept of runs. `paused_until` is None when not paused, 0 for an open end.
+    """
+
+    time: int
+    schedule_key: str
+    since: int
+    floor: int
+    paused_until: int | None
+    paused_note: str
+    open_runs: tuple[str, ...]
+    run: RunRecord | None
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is stored of the job that a mistyped name would not have."""
+        return bool(self.schedule_key or self.open_runs or self.paused_until is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """An instance as the store saw it last: when, and what it told of itself."""
+
+    runner: str
+    seen: int
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Presences:
+    """The instances that have shown themselves, and the store's time."""
+
+    time: int
+    instances: tuple[Presence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFacts:
+    """What a store tells of itself; empty, or None, where it does not tell.
+
+    `kept` says whether it outlives a restart.
+    """
+
+    server: str = ""
+    eviction: str = ""
+    kept: bool | None = None
+
+
 class Store(Protocol):
     """One open connection to where claims are decided. Every call may be repeated unchanged.
 
@@ -206,8 +258,15 @@ class Store(Protocol):
         """
         ...
 
+    async def visit(self) -> None:
+        """Connect for a question: look whether the format can be read, and write nothing.
+
+        Raises also `StoreFormatError`, `StorePermissionError`, `StoreServerError`.
+        """
+        ...
+
     async def close(self) -> None:
-        """Close what `open` opened; never raises."""
+        """Close what was opened; never raises."""
         ...
 
     def place(self, job: str) -> str:
@@ -263,6 +322,18 @@ class Store(Protocol):
 
     async def history(self, job: str, limit: int) -> tuple[RunRecord, ...]:
         """The newest runs of a job, newest first."""
+        ...
+
+    async def look(self, job: str, run: str) -> JobFacts:
+        """What is known of a job, and of a run of it ("" for none)."""
+        ...
+
+    async def instances(self) -> Presences:
+        """The instances that have shown themselves."""
+        ...
+
+    async def facts(self) -> StoreFacts:
+        """What the store tells of itself."""
         ...
 
 

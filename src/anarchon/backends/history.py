@@ -83,6 +83,21 @@ def compose(
     )
 
 
+def compose_run(
+    job: str,
+    run: str,
+    began: Iterable[Began],
+    results: Iterable[Result],
+    standing: Standing | None,
+) -> RunRecord | None:
+    """One run, from what is known of it; None where nothing is."""
+    starts = {entry.attempt: entry for entry in began}
+    ends = {result.attempt: result for result in results}
+    if not starts and not ends and standing is None:
+        return None
+    return _run_record(job, run, starts, ends, standing)
+
+
 def _run_record(
     job: str,
     run: str,

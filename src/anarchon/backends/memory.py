@@ -12,17 +12,25 @@ from anarchon.backends.base import (
     ClaimRequest,
     FinishAnswer,
     HeartbeatAnswer,
+    JobFacts,
     JobTerms,
     Outcome,
+    Presence,
+    Presences,
     Registered,
+    StoreFacts,
 )
-from anarchon.backends.history import ATTEMPTS_READ_PER_RUN, Standing, compose
+from anarchon.backends.history import ATTEMPTS_READ_PER_RUN, Standing, compose, compose_run
 from anarchon.backends.reference import JobBook, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from anarchon.runs import RunRecord
+
+
+RUNS_NAMED = 100
+"""How many open runs of a job are told at most."""
 
 
 def _wall_clock() -> int:
@@ -69,6 +77,9 @@ class MemoryStore:
     async def open(self) -> tuple[str, ...]:
         """Nothing to look at."""
         return ()
+
+    async def visit(self) -> None:
+        """Nothing to look at."""
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -153,10 +164,48 @@ class MemoryStore:
             book = self._backend.books.get(job) or JobBook()
             read = limit * ATTEMPTS_READ_PER_RUN
             standings = {
-                run: Standing(record.state, record.attempt, record.outcome)
-                for run, record in book.records.items()
-                if isinstance(record, Record)
+                run: standing for run in book.records if (standing := _standing(book, run))
             }
             began = book.attempts[::-1][:read]
             results = book.results_in_order()[::-1][:read]
             return compose(job, began, results, standings, limit)
+
+    async def look(self, job: str, run: str) -> JobFacts:
+        """What is known of a job, and of a run of it."""
+        with self._backend.lock:
+            book, now = self._backend.books.get(job) or JobBook(), self._now()
+            until, note = book.pause_in_force(now)
+            record = None
+            if run:
+                began = [entry for entry in book.attempts if entry.run == run]
+                results = [result for result in book.results if result.run == run]
+                record = compose_run(job, run, began, results, _standing(book, run))
+            return JobFacts(
+                time=now,
+                schedule_key=book.schedule_key,
+                since=book.since or 0,
+                floor=book.floor,
+                paused_until=until,
+                paused_note=note,
+                open_runs=tuple(r for r in sorted(book.active) if book.is_open(r))[:RUNS_NAMED],
+                run=record,
+            )
+
+    async def instances(self) -> Presences:
+        """The instances that have shown themselves."""
+        with self._backend.lock:
+            shown = self._backend.instances.items()
+            return Presences(
+                self._now(), tuple(Presence(r, seen, told) for r, (seen, told) in shown)
+            )
+
+    async def facts(self) -> StoreFacts:
+        """The memory of this process."""
+        return StoreFacts(server="the memory of this process")
+
+
+def _standing(book: JobBook, run: str) -> Standing | None:
+    record = book.records.get(run)
+    if not isinstance(record, Record):
+        return None
+    return Standing(record.state, record.attempt, record.outcome)

@@ -175,11 +175,20 @@ class JobBook:
         changed = self.since is None or self.schedule_key != terms.schedule_key
         if self.since is None or changed:
             self.schedule_key, self.since = terms.schedule_key, now
-        until, note = self.paused if self.paused and self._paused_at(now) else (None, "")
+        until, note = self.pause_in_force(now)
         return Registered(now, self.since, changed, until, note, open_runs)
+
+    def pause_in_force(self, now: int) -> tuple[int | None, str]:
+        """Until when the job is paused (0: until resumed), and its note; None when it is not."""
+        return self.paused if self.paused and self._paused_at(now) else (None, "")
 
     def _paused_at(self, now: int) -> bool:
         return self.paused is not None and (self.paused[0] == 0 or self.paused[0] > now)
+
+    def is_open(self, run: str) -> bool:
+        """Whether a run is not finished."""
+        record = self.records.get(run)
+        return isinstance(record, Record) and record.open
 
     def forgettable(self, now: int) -> bool:
         """Whether no run of the job is live."""

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
         ClaimRequest,
         FinishAnswer,
         HeartbeatAnswer,
+        JobFacts,
         JobTerms,
         Outcome,
+        Presences,
         Registered,
         Store,
+        StoreFacts,
     )
     from anarchon.runs import RunRecord
     from anarchon.testing.virtual import VirtualTime
@@ -197,6 +200,10 @@ class FaultyStore:
         """Connect."""
         return await self._ask("open", self._inner.open)
 
+    async def visit(self) -> None:
+        """Connect for a question."""
+        await self._ask("visit", self._inner.visit)
+
     async def close(self) -> None:
         """Close the inner store, which needs no line for it."""
         await self._inner.close()
@@ -254,3 +261,15 @@ class FaultyStore:
     async def history(self, job: str, limit: int) -> tuple[RunRecord, ...]:
         """The newest runs of a job."""
         return await self._ask("history", self._inner.history, job, limit)
+
+    async def look(self, job: str, run: str) -> JobFacts:
+        """What is known of a job, and of a run of it."""
+        return await self._ask("look", self._inner.look, job, run)
+
+    async def instances(self) -> Presences:
+        """The instances that have shown themselves."""
+        return await self._ask("instances", self._inner.instances)
+
+    async def facts(self) -> StoreFacts:
+        """What the store tells of itself."""
+        return await self._ask("facts", self._inner.facts)

@@ -7,7 +7,7 @@ import contextlib
 import re
 from typing import TYPE_CHECKING
 
-from anarchon.backends.base import STORE_FORMAT
+from anarchon.backends.base import STORE_FORMAT, StoreFacts
 from anarchon.backends.redis.clients.base import NoScript
 from anarchon.backends.redis.scripts import Script, script
 from anarchon.errors import (
@@ -96,18 +96,30 @@ class Connection:
 
     async def open(self) -> tuple[str, ...]:
         """Look whether this server can serve as a store; answers warnings."""
-        try:
-            await self._check_format()
-        except StoreRefused as error:
-            if "READONLY" in str(error):
-                message = (
-                    "the server is a replica and takes no writes: point anarchon at the primary"
-                )
-                raise StoreServerError(message) from error
-            raise
+        await self._check_format(STORE_FORMAT)
         await self._check_permissions()
         await self.call("clock", [self.keys.instances], ["", "", 0, ""])  # may this key be used?
-        return await self._warnings()
+        eviction = (await self.facts()).eviction
+        return (evicts(eviction),) if eviction else ()
+
+    async def visit(self) -> None:
+        """Look whether the store's format can be read; writes nothing."""
+        await self._check_format("")
+
+    async def facts(self) -> StoreFacts:
+        """What the server tells of itself; nothing where the user may not ask."""
+        told: dict[str, str] = {}
+        for section in ("server", "memory", "persistence"):
+            try:
+                told |= _facts(await self._within(self._open_client().send("INFO", section)))
+            except (StorePermissionError, StoreRefused):
+                return StoreFacts()  # INFO is a courtesy that the minimal permissions leave out
+        valkey = told.get("valkey_version")
+        server = f"Valkey {valkey}" if valkey else f"Redis {told.get('redis_version', '?')}"
+        policy = told.get("maxmemory_policy", "")
+        may_evict = told.get("maxmemory", "0") != "0" and policy.startswith("allkeys")
+        kept = told.get("aof_enabled") == "1"
+        return StoreFacts(server=server, eviction=policy if may_evict else "", kept=kept)
 
     async def close(self) -> None:
         """Close the client if it was opened here; never raises."""
@@ -142,9 +154,10 @@ class Connection:
             message = f"no answer within {self._timeout:g} s"
             raise StoreUnavailable(message) from error
 
-    async def _check_format(self) -> None:
+    async def _check_format(self, written: Argument) -> None:
+        """Look at the format; `written` is put into a new store, if it is not empty."""
         try:
-            found = (await self.call("format", [self.keys.format], [STORE_FORMAT]))[2]
+            found = (await self.call("format", [self.keys.format], [written]))[2]
         except StorePermissionError as error:
             if "accept user and password" in str(error):
                 raise
@@ -154,13 +167,22 @@ class Connection:
                 f" the key {self.keys.format}"
             )
             raise StorePermissionError(message) from error
-        if not re.fullmatch("[0-9]{1,9}", str(found)):
+        except StoreRefused as error:
+            if "READONLY" not in str(error):
+                raise
+            message = "the server is a replica and takes no writes: point anarchon at the primary"
+            raise StoreServerError(message) from error
+        if found != 0:
+            self._judge_format(str(found))
+
+    def _judge_format(self, found: str) -> None:
+        if not re.fullmatch("[0-9]{1,9}", found):
             message = (
                 f"the key {self.keys.format!r} holds {found!r}, which anarchon did not write:"
                 " choose another prefix, or delete the key if it is left over"
             )
             raise StoreFormatError(message)
-        if int(str(found)) > STORE_FORMAT:
+        if int(found) > STORE_FORMAT:
             message = (
                 f"the store holds format {found}, this version of anarchon reads up to"
                 f" {STORE_FORMAT}: upgrade anarchon here, or choose another prefix"
@@ -178,20 +200,13 @@ class Connection:
             )
             raise StorePermissionError(message)
 
-    async def _warnings(self) -> tuple[str, ...]:
-        try:
-            info = await self._within(self._open_client().send("INFO", "memory"))
-        except (StorePermissionError, StoreRefused):
-            return ()  # INFO is a courtesy that the minimal permissions leave out
-        facts = _facts(info)
-        policy = facts.get("maxmemory_policy", "noeviction")
-        if facts.get("maxmemory", "0") != "0" and policy.startswith("allkeys"):
-            warning = (
-                f"the server may evict anarchon's keys (maxmemory-policy {policy}): a run could"
-                " then be started twice. Set it to noeviction, or to a volatile-* policy"
-            )
-            return (warning,)
-        return ()
+
+def evicts(policy: str) -> str:
+    """What to say of a server that may throw any key away."""
+    return (
+        f"the server may evict anarchon's keys (maxmemory-policy {policy}): a run could then be"
+        " started twice. Set it to noeviction, or to a volatile-* policy"
+    )
 
 
 def _facts(info: Reply) -> dict[str, str]:

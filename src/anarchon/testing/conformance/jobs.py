@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from anarchon.backends.base import ClaimCode, OpenRun, Outcome, Overlap
+from anarchon.backends.base import ClaimCode, OpenRun, Outcome, Overlap, Presence
 from anarchon.testing.conformance.subject import (
     LEASE,
     SLOT,
     WINDOW,
     B,
+    C,
     Level,
     Subject,
     collect,
@@ -147,6 +148,74 @@ async def the_clock_is_the_stores(s: Subject) -> None:
     expect_equal("time for nobody", await s.store.clock("", "", WINDOW), SLOT + 3)
 
 
+async def a_look_tells_of_a_job(s: Subject) -> None:
+    """A look tells of schedule, pause and open runs, and makes nothing known."""
+    unknown = await s.store.look(s.job, str(SLOT))
+    expect("an unknown job", unknown, time=SLOT, schedule_key="", since=0, floor=0, run=None)
+    expect("an unknown job", unknown, paused_until=None, paused_note="", open_runs=(), known=False)
+    await s.register()
+    await s.store.pause(s.job, LATER, "a note")
+    await s.claim(f"m{SLOT}-x")
+    s.at(SLOT + 1)
+    facts = await s.store.look(s.job, "")
+    expect("the job", facts, time=SLOT + 1, since=SLOT, schedule_key=s.terms.schedule_key)
+    expect("its pause", facts, paused_until=LATER, paused_note="a note", known=True, run=None)
+    expect_equal("open runs", facts.open_runs, (f"m{SLOT}-x",))
+    s.at(LATER)
+    await s.finish(f"m{SLOT}-x")
+    facts = await s.store.look(s.job, "")
+    expect("later", facts, paused_until=None, paused_note="", open_runs=())
+
+
+async def a_look_tells_of_a_run(s: Subject) -> None:
+    """A look tells of one run what history tells, and of no other."""
+    s.set_terms(overlap=Overlap.ALLOW)
+    await s.claim(SLOT + 1000, token=C)
+    await s.claim()
+    await s.finish(outcome=Outcome.FAILED, error="broken", delay=0)
+    s.at(SLOT + 2000)
+    await s.claim(token=B, seen=1)
+    facts = await s.store.look(s.job, str(SLOT))
+    expect_equal("the run", facts.run, await s.run_of(SLOT))
+    await s.finish(token=B)
+    facts = await s.store.look(s.job, str(SLOT))
+    expect_equal("the run when it ended", facts.run, await s.run_of(SLOT))
+    expect("a run that nobody knows", await s.store.look(s.job, str(SLOT + 1)), run=None)
+
+
+async def a_look_tells_of_skipped_and_missed_runs(s: Subject) -> None:
+    """What never ran is told as history tells it."""
+    await s.claim()
+    s.at(LATER)
+    await s.claim(LATER, token=B)
+    late = SLOT - WINDOW - 1000
+    await s.claim(late, token=C)
+    for run in (LATER, late):
+        facts = await s.store.look(s.job, str(run))
+        expect_equal(f"run {run}", facts.run, await s.run_of(run))
+
+
+async def presence_is_told(s: Subject) -> None:
+    """Instances are told with what they said last and when; one that took leave is not."""
+    runner = f"{s.job} host:1:ä"
+    s.at(SLOT + 5)
+    await s.store.clock(runner, '{"a": 1}', WINDOW)
+    found = await s.store.instances()
+    expect("instances", found, time=SLOT + 5)
+    mine = [shown for shown in found.instances if shown.runner == runner]
+    expect_equal("presence", mine, [Presence(runner, SLOT + 5, '{"a": 1}')])
+    await s.store.clock(runner, "", WINDOW)
+    gone = [i for i in (await s.store.instances()).instances if i.runner == runner]
+    expect_equal("after leave", gone, [])
+
+
+async def a_visit_needs_no_start(s: Subject) -> None:
+    """A store that is open can be visited, and tells of itself."""
+    await s.store.visit()
+    facts = await s.store.facts()
+    expect_equal("its name is a text", type(facts.server), str)
+
+
 async def a_changed_overlap_counts_at_once(s: Subject) -> None:
     """What overlap means is said by each claim, not stored with the job."""
     await s.claim()
@@ -155,18 +224,28 @@ async def a_changed_overlap_counts_at_once(s: Subject) -> None:
     expect("under allow", await s.claim(LATER), code=ClaimCode.WON)
 
 
-CHECKS = collect(
-    Level.CLAIMS,
-    a_new_job_is_known_from_now_on,
-    the_same_schedule_keeps_since,
-    another_schedule_is_known_from_now_on,
-    registering_tells_of_a_pause,
-    registering_names_open_runs,
-    registering_closes_what_nobody_may_take,
-    a_live_job_is_not_forgotten,
-    a_quiet_job_is_forgotten,
-    an_unknown_job_can_be_forgotten,
-    names_are_free,
-    the_clock_is_the_stores,
-    a_changed_overlap_counts_at_once,
+CHECKS = (
+    *collect(
+        Level.CLAIMS,
+        a_new_job_is_known_from_now_on,
+        the_same_schedule_keeps_since,
+        another_schedule_is_known_from_now_on,
+        registering_tells_of_a_pause,
+        registering_names_open_runs,
+        registering_closes_what_nobody_may_take,
+        a_live_job_is_not_forgotten,
+        a_quiet_job_is_forgotten,
+        an_unknown_job_can_be_forgotten,
+        names_are_free,
+        the_clock_is_the_stores,
+        presence_is_told,
+        a_visit_needs_no_start,
+        a_changed_overlap_counts_at_once,
+    ),
+    *collect(
+        Level.HISTORY,
+        a_look_tells_of_a_job,
+        a_look_tells_of_a_run,
+        a_look_tells_of_skipped_and_missed_runs,
+    ),
 )

@@ -12,14 +12,18 @@ from anarchon.backends.base import (
     ClaimRequest,
     FinishAnswer,
     HeartbeatAnswer,
+    JobFacts,
     JobTerms,
     OpenRun,
     Outcome,
+    Presence,
+    Presences,
     Registered,
     State,
+    StoreFacts,
 )
 from anarchon.backends.history import ATTEMPTS_READ_PER_RUN
-from anarchon.backends.redis.strategies.records import read_history
+from anarchon.backends.redis.strategies.records import read_history, read_run
 from anarchon.runs import Trigger
 
 if TYPE_CHECKING:
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from anarchon.backends.redis.connection import Connection
     from anarchon.runs import RunRecord
 
+LONGEST_MOMENT = 14
+"""Digits of a moment in milliseconds, up to the year 5138."""
 TRIGGER_LETTERS = {Trigger.SCHEDULE: "s", Trigger.CATCH_UP: "c", Trigger.MANUAL: "m"}
 TRIGGERS = {letter: trigger for trigger, letter in TRIGGER_LETTERS.items()}
 
@@ -55,6 +61,10 @@ class LeaseStore:
     async def open(self) -> tuple[str, ...]:
         """Look whether the server can serve."""
         return await self._connection.open()
+
+    async def visit(self) -> None:
+        """Look whether the format can be read."""
+        await self._connection.visit()
 
     async def close(self) -> None:
         """Close what was opened here."""
@@ -85,12 +95,12 @@ class LeaseStore:
             terms.lease,
             terms.history_size,
         )
-        until, _, note = str(reply[4]).partition(" ")
+        until, note = _pause(reply[4])
         return Registered(
             time=_int(reply[1]),
             since=_int(reply[2]),
             changed=reply[3] == 1,
-            paused_until=int(until) if until else None,
+            paused_until=until,
             paused_note=note,
             open_runs=_open_runs(reply[5:]),
         )
@@ -173,6 +183,38 @@ class LeaseStore:
         reply = await self._call("history", job, limit * ATTEMPTS_READ_PER_RUN)
         return read_history(job, reply[2:], TRIGGERS, limit)
 
+    async def look(self, job: str, run: str) -> JobFacts:
+        """What is known of a job, and of a run of it."""
+        reply = await self._call("look", job, run)
+        until, note = _pause(reply[5])
+        end = 7 + _int(reply[6])
+        return JobFacts(
+            time=_int(reply[1]),
+            schedule_key=str(reply[2]),
+            since=_int(reply[3]),
+            floor=_int(reply[4]),
+            paused_until=until,
+            paused_note=note,
+            open_runs=tuple(sorted(str(part) for part in reply[7:end])),
+            run=read_run(job, run, reply[end:], TRIGGERS) if run else None,
+        )
+
+    async def instances(self) -> Presences:
+        """The instances that have shown themselves."""
+        keys = [self._connection.keys.instances]
+        reply = await self._connection.call("instances", keys, [self._now()])
+        texts = [str(part) for part in reply[2:]]
+        shown: list[Presence] = []
+        for runner, value in zip(texts[::2], texts[1::2], strict=True):
+            seen, _, told = value.partition(" ")
+            if seen.isdecimal() and len(seen) <= LONGEST_MOMENT:
+                shown.append(Presence(runner, int(seen), told))
+        return Presences(_int(reply[1]), tuple(shown))
+
+    async def facts(self) -> StoreFacts:
+        """What the server tells of itself, as far as the user may ask."""
+        return await self._connection.facts()
+
 
 def _int(part: Reply) -> int:
     return int(str(part))
@@ -180,6 +222,11 @@ def _int(part: Reply) -> int:
 
 def _answer(reply: Sequence[Reply]) -> Answer:
     return Answer(ok=reply[0] == "ok", time=_int(reply[1]))
+
+
+def _pause(part: Reply) -> tuple[int | None, str]:
+    until, _, note = str(part).partition(" ")
+    return (int(until) if until else None), note
 
 
 def _open_runs(parts: Sequence[Reply]) -> tuple[OpenRun, ...]:

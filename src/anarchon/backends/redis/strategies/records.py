@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from anarchon.backends.base import Outcome, State, order_of
-from anarchon.backends.history import Began, Result, Standing, compose
+from anarchon.backends.history import Began, Result, Standing, compose, compose_run
 from anarchon.runs import RunRecord, RunStatus, Trigger
 
 if TYPE_CHECKING:
@@ -37,6 +37,18 @@ def read_history(
     rows, _ = _rows(parts, 2)
     standings = {run: standing for run, record in rows if (standing := read_standing(record))}
     return compose(job, began, results, standings, limit)
+
+
+def read_run(
+    job: str, run: str, parts: Sequence[Reply], triggers: Mapping[str, Trigger]
+) -> RunRecord | None:
+    """Put together what the look script tells of a run: its record, attempts and results."""
+    record = str(parts[0])
+    rows, parts = _rows(parts[1:], 6)
+    began = [entry for row in rows if (entry := _began(row, triggers))]
+    rows, _ = _rows(parts, 2)
+    results = [result for row in rows if (result := _result(row[0]))]
+    return compose_run(job, run, began, results, read_standing(record))
 
 
 def _rows(parts: Sequence[Reply], width: int) -> tuple[list[list[str]], Sequence[Reply]]:
