@@ -6,7 +6,7 @@
     ├── ConfigurationError            wrong options, found before anything runs
     │   ├── ScheduleError             an expression, interval, zone or schedule object
     │   └── UnknownJobError           no job of that name is declared here
-    ├── SchedulerStateError           asked of a scheduler that is not started, or is stopping
+    ├── SchedulerStateError           asked at the wrong time, or on the wrong loop or process
     ├── RunRefused                    a manual run that may not start now
     ├── RunMoved                      a manual run that another instance took over
     └── StoreError                    the store refused, for good
@@ -45,13 +45,17 @@ class ScheduleError(ConfigurationError):
 
 
 class UnknownJobError(ConfigurationError, LookupError):
-    """A job name that is not declared on this scheduler."""
+    """A job that is not declared on this scheduler, nor known to the store where that is asked."""
 
     code = "ANARCHON_UNKNOWN_JOB"
 
 
 class SchedulerStateError(AnarchonError, RuntimeError):
-    """The scheduler is not in a state in which this can be asked: not started, or stopping."""
+    """This cannot be asked now or here.
+
+    The scheduler is not started, or stopping; or it runs on another event loop, or in the process
+    from which this one was forked; or the call would block the loop that it waits for.
+    """
 
     code = "ANARCHON_SCHEDULER_STATE"
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import hashlib
-import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from anarchon.backends.base import JobTerms, Overlap
+from anarchon.callables import (
+    innermost,
+    is_async,
+    place_of,
+    refuse_what_is_no_function,
+    takes_argument,
+)
 from anarchon.durations import Duration, milliseconds
 from anarchon.errors import ConfigurationError, ScheduleError
 from anarchon.schedules import Schedule, Slots, slots_of
@@ -84,6 +90,16 @@ class Job:
         """How long after its slot a run may still be asked for, in milliseconds."""
         lateness = self.options.jitter + self.options.max_late
         return max(lateness, self.options.catch_up)
+
+    @property
+    def definition(self) -> str:
+        """Schedule and options in one line, the same wherever they are the same."""
+        told = [self.slots.key]
+        for name, value in dataclasses.asdict(self.options).items():
+            if value != getattr(_DEFAULTS, name):
+                lengths = isinstance(value, int) and name not in {"max_attempts", "coalesce"}
+                told.append(f"{name}={value / 1000:g}" if lengths else f"{name}={value}")
+        return " ".join(told)
 
     def delay_of(self, slot: int) -> int:
         """How long after its slot this run is asked for: within the jitter, the same everywhere.
@@ -169,6 +185,9 @@ def _checked_options(  # noqa: PLR0913 - the options of a job
     )
 
 
+_DEFAULTS = job_options({})
+
+
 def make_job(
     function: Callable[..., object],
     schedule: str | float | timedelta | Schedule,
@@ -178,7 +197,11 @@ def make_job(
     options: JobOptions,
 ) -> Job:
     """Check a function and its schedule. Raises `ConfigurationError`, or `ScheduleError`."""
-    _refuse_what_is_no_function(function)
+    refuse_what_is_no_function(
+        function,
+        "a job is a function, declared by @scheduler.job(schedule) or"
+        " scheduler.add_job(function, schedule)",
+    )
     job_name = _name_of(function) if name is None else checked_name(name)
     try:
         slots = slots_of(schedule, timezone)
@@ -190,19 +213,10 @@ def make_job(
         function=function,
         slots=slots,
         options=options,
-        takes_run=_takes_run(function, job_name),
-        in_thread=not _is_async(function),
-        declared_at=_place_of(function),
+        takes_run=takes_argument(function, f"job {job_name!r}", "a job", "Run"),
+        in_thread=not is_async(function),
+        declared_at=place_of(function),
     )
-
-
-def _refuse_what_is_no_function(function: object) -> None:
-    if not callable(function):
-        message = (
-            f"{function!r} cannot be called: a job is a function, declared by"
-            " @scheduler.job(schedule) or scheduler.add_job(function, schedule)"
-        )
-        raise ConfigurationError(message)
 
 
 def checked_name(name: object) -> str:
@@ -223,7 +237,7 @@ def checked_name(name: object) -> str:
 
 def _name_of(function: Callable[..., object]) -> str:
     # Without the module, so that it does not depend on how the program was started.
-    inner = _innermost(function)
+    inner = innermost(function)
     name = getattr(inner, "__qualname__", "") or type(inner).__qualname__
     if "<lambda>" in name or "<locals>" in name:
         message = (
@@ -232,53 +246,3 @@ def _name_of(function: Callable[..., object]) -> str:
         )
         raise ConfigurationError(message)
     return checked_name(name)
-
-
-def _innermost(function: object) -> object:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function
-
-
-def _is_async(function: object) -> bool:
-    inner = _innermost(function)
-    return inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
-        getattr(inner, "__call__", None)  # noqa: B004 - an object with an async __call__
-    )
-
-
-def _takes_run(function: Callable[..., object], name: str) -> bool:
-    inner = _innermost(function)
-    call = getattr(inner, "__call__", None)  # noqa: B004 - an object whose __call__ is a generator
-    for candidate in (inner, call):
-        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
-            message = f"job {name!r}: a generator function does nothing when called; return instead"
-            raise ConfigurationError(message)
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False  # builtins without a signature take nothing
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    takes = [p for p in parameters if p.kind in positional]
-    needed = [p for p in takes if p.default is inspect.Parameter.empty]
-    keywords = [
-        p
-        for p in parameters
-        if p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is inspect.Parameter.empty
-    ]
-    if len(needed) > 1 or keywords:
-        names = ", ".join(p.name for p in (*needed, *keywords))
-        message = (
-            f"job {name!r}: a job takes nothing, or one Run; this one needs {names}. Bind the rest"
-            " with functools.partial"
-        )
-        raise ConfigurationError(message)
-    return bool(needed)
-
-
-def _place_of(function: Callable[..., object]) -> str:
-    inner = _innermost(function)
-    code = getattr(inspect.unwrap(inner) if callable(inner) else inner, "__code__", None)
-    if code is None:
-        return getattr(inner, "__module__", None) or "?"
-    return f"{code.co_filename}:{code.co_firstlineno}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from anarchon.durations import Duration, milliseconds
@@ -10,6 +9,7 @@ from anarchon.engine.environment import Environment
 from anarchon.engine.heartbeat import BELIEVED_SHARE
 from anarchon.engine.instance import EngineOptions
 from anarchon.errors import ConfigurationError
+from anarchon.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,15 +19,6 @@ MOST_AT_ONCE = 1_000_000
 LONGEST_RUNNER = 200
 SLOWEST_CALL_MS = 5000
 SHORTEST_LEASE_MS = 100
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown word: the nearest known one, or all of them."""
-    words = sorted(known)
-    near = difflib.get_close_matches(word, words, n=1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; there are: {', '.join(words)}" if words else ""
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str]) -> None:

@@ -7,71 +7,55 @@ import contextlib
 import logging
 import os
 import secrets
-import signal
 import socket
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack, cast
 
 from anarchon.backends.redis.backend import RedisBackend
+from anarchon.background import BackgroundScheduler
 from anarchon.durations import Duration, milliseconds
 from anarchon.engine.core import Engine
 from anarchon.engine.descendants import own_context
 from anarchon.engine.environment import Environment
+from anarchon.engine.executor import DaemonExecutor
+from anarchon.engine.listeners import Listener, checked_events, make_listener
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.engine.shutdown import shut_down
-from anarchon.errors import ConfigurationError, SchedulerStateError, UnknownJobError
-from anarchon.jobs import Job, JobSettings, checked_name, job_options, make_job
+from anarchon.errors import ConfigurationError, SchedulerStateError
+from anarchon.jobs import JobSettings, job_options, make_job
+from anarchon.operations import Operations
 from anarchon.options import (
     checked_runner,
-    did_you_mean,
     engine_options,
     refuse_unknown,
     refuse_what_is_no_backend,
     refuse_what_is_no_environment,
-    whole_number,
 )
-from anarchon.runs import Run, RunRecord, moment
 from anarchon.schedules import slots_of
+from anarchon.signals import StopSignals
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
-    from datetime import datetime, timedelta
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from datetime import timedelta
     from types import TracebackType
 
     from anarchon.backends.base import Backend
+    from anarchon.events import Event, EventName
+    from anarchon.jobs import Job
+    from anarchon.runs import Run
     from anarchon.schedules import Schedule
 
     JobFunction = Callable[[], object] | Callable[[Run], object]
+    ListenerFunction = Callable[[], object] | Callable[[Event], object]
 
 F = TypeVar("F", bound="JobFunction")
+L = TypeVar("L", bound="ListenerFunction")
 
-MOST_HISTORY = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class JobInfo:
-    """A declared job: its name, its schedule in words, and its next date (None: never again)."""
-
-    name: str
-    schedule: str
-    next_run: datetime | None
+MOST_NAMED = 20
+"""How many jobs the log names at a start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """How an instance is. `loop_lag` is by how many seconds the event loop was last late.
-
-    `clock_ahead` is by how many seconds the host's clock is ahead of the store's.
-    """
-
-    running: bool
-    store: bool
-    loop_lag: float
-    clock_ahead: float
-
-
-class Scheduler:
+class Scheduler(Operations):
     """Runs jobs on their schedules, one instance of the application each time.
 
     Every instance of an application makes the same scheduler with the same jobs. For each due run
@@ -104,18 +88,17 @@ class Scheduler:
         environment: Environment | None = None,
     ) -> None:
         """Check the options; nothing is connected before ``start()``."""
-        self._backend: Backend = RedisBackend() if backend is None else backend
-        refuse_what_is_no_backend(self._backend)
+        backend = RedisBackend() if backend is None else backend
+        refuse_what_is_no_backend(backend)
         self._shutdown_timeout = milliseconds(shutdown_timeout, "shutdown_timeout") / 1000
         self._runner = checked_runner(runner)
-        self._environment = Environment() if environment is None else environment
-        refuse_what_is_no_environment(self._environment)
-        self._options = engine_options(
+        environment = Environment() if environment is None else environment
+        refuse_what_is_no_environment(environment)
+        options = engine_options(
             lease, heartbeat, history_size, history_ttl, max_concurrent_runs, max_threads
         )
-        self._jobs: dict[str, Job] = {}
-        self._engine: Engine | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        super().__init__(backend, options, environment)
+        self._listeners: list[Listener] = []
         self._stopped: asyncio.Task[None] | None = None
         self._started = False
 
@@ -173,31 +156,56 @@ class Scheduler:
             raise ConfigurationError(message)
         self._jobs[job.name] = job
 
-    @property
-    def jobs(self) -> tuple[JobInfo, ...]:
-        """The declared jobs, each with its schedule in words and its next date, in its own zone."""
-        engine = self._engine
-        now = engine.instance.server.now() if engine else self._environment.clock.wall()
-        return tuple(_info(job, now) for job in self._jobs.values())
+    def on(self, *events: EventName) -> Callable[[L], L]:
+        """Declare the decorated function as a listener; the function itself is unchanged.
+
+        It is called with the `Event`, or with nothing, each time one of `events` happens on this
+        instance: ``@scheduler.on("failed", "missed")``. An async listener runs on the event loop, a
+        plain one in a thread. It hears one event at a time, in order; while it is 1000 events
+        behind, further ones are not told to it. What it raises is logged, and harms nothing.
+
+        Raises `ConfigurationError`, and `SchedulerStateError` once the scheduler is started.
+        """
+        if self._engine is not None:
+            message = "listeners are declared before the scheduler starts: this one is running"
+            raise SchedulerStateError(message)
+        names = checked_events(events)
+
+        def declare(function: L) -> L:
+            self._listeners.append(make_listener(function, names))
+            return function
+
+        return declare
 
     # -- life ------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
+    async def start(self, *, scheduled: bool = True) -> None:
         """Begin to run jobs on the running event loop.
+
+        An instance that is not `scheduled` runs only what ``run_now`` asks it for: it registers no
+        job, asks for no slot, and stands by for nobody.
 
         An unreachable store is waited for: this returns, warns, and goes on trying. What waiting
         does not mend is raised: `StorePermissionError`, `StoreFormatError`, `StoreServerError`,
         another `StoreError`; and `SchedulerStateError` when it is already started.
         """
+        self._refuse_forked()
         if self._engine is not None:
             message = "the scheduler is started already; stop() it first, or make another one"
             raise SchedulerStateError(message)
         runner = self._runner or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
         self._stopped = None
         self._started = False
         engine = self._engine = Engine(
-            self._backend, self._jobs.values(), self._options, self._environment, runner
+            self._backend,
+            self._jobs.values(),
+            self._options,
+            self._environment,
+            runner,
+            listeners=self._listeners,
+            scheduled=scheduled,
         )
         try:
             await engine.start()
@@ -208,9 +216,9 @@ class Scheduler:
             message = "the scheduler was stopped while it started"
             raise SchedulerStateError(message)
         level = logging.INFO if self._jobs else logging.WARNING
-        names = ", ".join(sorted(self._jobs)) if self._jobs else "none declared"
-        message = f"started as {runner}; jobs: {names}"
+        message = f"started as {runner}; {_names(self._jobs, scheduled=scheduled)}"
         tell(SCHEDULER, level, "scheduler.started", message, runner=runner)
+        engine.instance.announce_start()
         self._started = True
 
     async def stop(self, timeout: Duration | None = None) -> None:  # noqa: ASYNC109 - a drain, not a deadline
@@ -220,7 +228,7 @@ class Scheduler:
         before ``start()``, does nothing more.
         """
         engine = self._engine
-        if engine is None:
+        if engine is None or self._forked():
             return
         self._refuse_other_loops()
         if self._stopped is None:
@@ -265,6 +273,20 @@ class Scheduler:
         async with self:
             yield
 
+    def in_background(self, *, scheduled: bool = True) -> BackgroundScheduler:
+        """Run beside a program without an event loop, in a thread that has one of its own.
+
+        ::
+
+            with scheduler.in_background() as background:
+                background.run_now("nightly_report")
+
+        Or call ``start()`` and ``stop()`` on what this returns; at the interpreter's exit it is
+        stopped if nobody did. In a server that forks workers, start it in each worker, after the
+        fork. `scheduled`: see `start`.
+        """
+        return BackgroundScheduler(self, scheduled=scheduled)
+
     def run(self) -> None:
         """Run as a process of its own: blocks until SIGTERM or SIGINT, then stops.
 
@@ -281,92 +303,19 @@ class Scheduler:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        asked: asyncio.Queue[int] = asyncio.Queue()
-        signals = (signal.SIGTERM, signal.SIGINT)
-        for number in signals:
-            with contextlib.suppress(NotImplementedError):  # Windows' loops have no handlers
-                loop.add_signal_handler(number, asked.put_nowait, number)
-        try:
+        asyncio.get_running_loop().set_default_executor(DaemonExecutor())
+        with StopSignals() as signals:
             async with self:
-                await asked.get()
+                await signals.next()
                 message = f"stopping; running jobs get {self._shutdown_timeout:g} s"
                 tell(SCHEDULER, logging.INFO, "scheduler.stopping", message)
                 ending = asyncio.create_task(self.stop())
-                again = asyncio.create_task(asked.get())
+                again = asyncio.create_task(signals.next())
                 await asyncio.wait([ending, again], return_when=asyncio.FIRST_COMPLETED)
                 again.cancel()
                 if self._engine is not None and not ending.done():
                     self._engine.hurried.set()
                 await ending
-        finally:
-            for number in signals:
-                with contextlib.suppress(NotImplementedError):
-                    loop.remove_signal_handler(number)
-
-    # -- what can be asked -------------------------------------------------------------------------
-
-    async def run_now(self, name: str) -> object:
-        """Run a job here and now, besides its schedule; answers what the function returned.
-
-        It runs past this instance's bounds. Raises what the function raised, or `TimeoutError`;
-        `RunRefused` when another run is live (``overlap="skip"``), or stayed so for `max_late`
-        (``"wait"``); `RunMoved` when another instance took it over; `UnknownJobError`;
-        `SchedulerStateError` when not started or stopping; `StoreUnavailable`.
-        """
-        engine = self._running()
-        future = await engine.run_now(self._job_named(name))
-        return await asyncio.shield(future)
-
-    async def history(self, job: str, limit: int = 50) -> tuple[RunRecord, ...]:
-        """The newest runs of a job, newest first, each with its attempts.
-
-        The job need not be declared here, and the scheduler not be started: then a connection is
-        made for this question. `limit` is from 1 to 10,000. Raises `ConfigurationError`, and the
-        errors of the store.
-        """
-        whole_number(limit, "limit", MOST_HISTORY)
-        checked_name(job)
-        if self._engine is not None and asyncio.get_running_loop() is self._loop:
-            return await self._engine.instance.link.store.history(job, limit)
-        store = self._backend.connect(timeout=self._options.call_timeout / 1000)
-        try:
-            return await store.history(job, limit)
-        finally:
-            await store.close()
-
-    def health(self) -> Health:
-        """Whether this instance runs, whether the store answers, and how its clocks are."""
-        engine = self._engine
-        if engine is None:
-            return Health(running=False, store=False, loop_lag=0.0, clock_ahead=0.0)
-        return Health(
-            running=not (engine.instance.stopping or engine.instance.broken),
-            store=engine.instance.health.there,
-            loop_lag=engine.instance.loop_lag,
-            clock_ahead=engine.instance.server.host_is_ahead() / 1000,
-        )
-
-    def _running(self) -> Engine:
-        engine = self._engine
-        if engine is None or engine.instance.stopping:
-            state = "not started" if engine is None else "stopping"
-            message = f"the scheduler is {state}: start() it first"
-            raise SchedulerStateError(message)
-        self._refuse_other_loops()
-        return engine
-
-    def _refuse_other_loops(self) -> None:
-        if asyncio.get_running_loop() is not self._loop:
-            message = "the scheduler runs on another event loop: ask it there"
-            raise SchedulerStateError(message)
-
-    def _job_named(self, name: str) -> Job:
-        job = self._jobs.get(name)
-        if job is None:
-            message = f"no job is named {name!r}{did_you_mean(name, self._jobs)}"
-            raise UnknownJobError(message)
-        return job
 
 
 def _a_loop_is_running() -> bool:
@@ -377,7 +326,10 @@ def _a_loop_is_running() -> bool:
     return True
 
 
-def _info(job: Job, now: int) -> JobInfo:
-    slot = job.slots.next_after(now)
-    next_run = None if slot is None else moment(slot, job.slots.timezone)
-    return JobInfo(job.name, job.slots.explain(), next_run)
+def _names(jobs: Mapping[str, Job], *, scheduled: bool) -> str:
+    """The jobs as the log names them: a thousand names would be no help."""
+    if not scheduled:
+        return "runs jobs on demand only"
+    names = sorted(jobs)
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"jobs: {', '.join(names[:MOST_NAMED]) or 'none declared'}{more}"

@@ -18,7 +18,7 @@ SOURCES = [
 ]
 TREES = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
 
-EVENT = re.compile(r"(?:run|store|slots|claim|clock|job|scheduler)\.[a-z-]+")
+EVENT = re.compile(r"(?:run|store|slots|claim|clock|job|scheduler|listener|loop)\.[a-z-]+")
 
 # What the two events with a variable end can be: an attempt's end that is told to the store, and
 # an answer that leaves nothing to do.
@@ -31,7 +31,7 @@ ENDINGS = {
 }
 VARIABLE = {
     "run.": {outcome.name.lower().replace("_", "-") for outcome in ENDINGS},
-    "claim.": {str(code) for code in (ClaimCode.DONE, ClaimCode.GONE, ClaimCode.PAUSED)},
+    "claim.": {str(code) for code in (ClaimCode.DONE, ClaimCode.GONE)},
 }
 
 

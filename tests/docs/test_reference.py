@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import inspect
+import json
 import re
 
 import pytest
@@ -11,8 +13,9 @@ import pytest
 import anarchon
 import anarchon.testing
 import anarchon.testing.conformance
-from anarchon import errors, scheduler
+from anarchon import errors, operations
 from anarchon.backends.redis.keys import Keys
+from anarchon.engine import presence
 from tests.docs.pages import ROOT, first_cells, page, pages
 
 OPTIONS = page("docs/options.md")
@@ -25,6 +28,15 @@ LUA = {
 def parameters(function: object) -> list[str]:
     assert callable(function)
     return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def parameters_of(member: object) -> list[str]:
+    return parameters(member) if callable(member) else []
+
+
+def members(kind: type) -> dict[str, object]:
+    """What a class offers, what it inherits included, in the order of its name."""
+    return {name: inspect.getattr_static(kind, name) for name in dir(kind) if name[0] != "_"}
 
 
 SCHEDULER = parameters(anarchon.Scheduler)
@@ -66,7 +78,9 @@ def test_options_page_has_each_option_of_a_backend(backend: type) -> None:
 
 def test_no_other_option_is_spoken_of() -> None:
     known = {*SCHEDULER, *JOB, *(name for each in BACKENDS for name in parameters(each))}
-    known |= {*parameters(anarchon.Environment), *parameters(anarchon.Scheduler.history)}
+    known |= {*parameters(anarchon.Environment)}
+    for kind in (anarchon.Scheduler, anarchon.BackgroundScheduler):
+        known |= {name for each in members(kind).values() for name in parameters_of(each)}
     known |= {*parameters(anarchon.testing.run_virtual)}
     known |= {"lifespan", "level", "minutes", "days"}  # FastAPI's, logging's, timedelta's
     known |= {"run"}  # a job's own parameter
@@ -84,12 +98,23 @@ def test_no_other_option_is_spoken_of() -> None:
 
 def test_scheduler_page_has_each_method() -> None:
     headings = re.findall(r"^### `(\w+)(\(.*\))?`$", page("docs/scheduler.md").text, re.MULTILINE)
-    members = {
-        name: _signature(member)
-        for name, member in vars(anarchon.Scheduler).items()
-        if not name.startswith("_")
+    assert dict(headings) == {
+        name: _signature(member) for name, member in members(anarchon.Scheduler).items()
     }
-    assert dict(headings) == members
+
+
+def test_scheduler_page_has_each_method_that_blocks() -> None:
+    section = page("docs/scheduler.md").section("## In a background thread")
+    told = {cell.split("(")[0]: re.sub(r"^\w+", "", cell) for cell in first_cells(section)}
+    offered = members(anarchon.BackgroundScheduler)
+    assert told == {name: _signature(member) for name, member in offered.items()}
+
+
+def test_methods_that_block_are_those_of_the_scheduler() -> None:
+    own = members(anarchon.Scheduler)
+    for name, member in members(anarchon.BackgroundScheduler).items():
+        if name not in {"start", "run_now"}:  # see the page
+            assert _signature(member) == _signature(own[name]), name
 
 
 def _signature(member: object) -> str:
@@ -102,7 +127,7 @@ def _signature(member: object) -> str:
 
 
 def test_limits_of_history_are_told() -> None:
-    most = scheduler.MOST_HISTORY
+    most = operations.MOST_HISTORY
     for name in ("docs/scheduler.md", "docs/runs.md"):
         assert f"from 1 to {most}" in " ".join(page(name).text.split())
     assert f"above {most}" in page("docs/errors.md").text
@@ -157,7 +182,8 @@ def test_public_names_are_spoken_of_and_no_others() -> None:
         for code in written.codes
         for name in re.findall(r"\b(?:[A-Z][a-z]+){1,}(?:Error|Info)?\b", code)
     }
-    foreign = {"ValueError", "LookupError", "RuntimeError", "ZoneInfo", "Event", "Redis", "Europe"}
+    foreign = {"ValueError", "LookupError", "RuntimeError", "ZoneInfo", "Redis", "Europe"}
+    foreign |= {"Mapping", "BaseException"}
     foreign |= {"Berlin", "None", "True", "False", "Bnet", "TypeError", "TimeoutError"}
     foreign |= {"SystemExit", "KeyboardInterrupt", "StopIteration"}
     assert spoken - foreign <= public | testing
@@ -173,17 +199,29 @@ def test_public_names_are_spoken_of_and_no_others() -> None:
         anarchon.AttemptRecord,
         anarchon.JobInfo,
         anarchon.Health,
+        anarchon.Explanation,
+        anarchon.JobState,
+        anarchon.InstanceInfo,
+        anarchon.Finding,
+        anarchon.Event,
     ],
 )
 def test_attributes_are_listed(kind: type) -> None:
     attributes = [field.name for field in dataclasses.fields(kind)]
     attributes += [name for name, value in vars(kind).items() if isinstance(value, property)]
-    tables = re.split(r"\n\n", page("docs/runs.md").text)
+    name = "docs/events.md" if kind is anarchon.Event else "docs/runs.md"
+    tables = re.split(r"\n\n", page(name).text)
     assert any(
         set(attributes) == set(first_cells(table)) - {kind.__name__}
         for table in tables
         if table.startswith("|")
     )
+
+
+def test_each_reason_is_told() -> None:
+    section = page("docs/runs.md").section("## `JobInfo`")
+    told = set(first_cells(section.split("| `Reason` |")[1]))
+    assert told == {str(reason) for reason in anarchon.Reason}
 
 
 def test_each_status_and_trigger_is_told() -> None:
@@ -219,6 +257,21 @@ def test_each_field_of_a_job_is_told() -> None:
     written |= {field for text in LUA.values() for field in re.findall(r"'(floor:\w+)'", text)}
     told = KEYS.text.split("Fields of `state` that belong to the job itself:")[1]
     assert set(first_cells(told.split("The other keys")[0])) == {*written, "floor"}
+
+
+def test_each_member_of_a_presence_is_told() -> None:
+    told = KEYS.text.split("- `cron:instances`")[1].split("## ")[0]
+    assert set(first_cells(told)) == {f'"{name}"' for name in asyncio.run(_presence())}
+    assert f"{presence.LONGEST_DEFINITIONS:,} characters" in told
+
+
+async def _presence() -> dict[str, object]:
+    backend = anarchon.MemoryBackend()
+    scheduler = anarchon.Scheduler(backend=backend)
+    scheduler.add_job(lambda: None, "@daily", name="audit")
+    async with scheduler:
+        (shown,) = (await backend.connect(timeout=5).instances()).instances
+    return dict(json.loads(shown.told))
 
 
 def test_each_letter_is_told() -> None:

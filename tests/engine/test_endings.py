@@ -17,6 +17,7 @@ from anarchon.backends.base import Outcome
 from anarchon.engine.attempt import CANCEL_AGAIN, Attempt, Ending, Interruption
 from anarchon.engine.clock import SystemClock
 from anarchon.engine.heartbeat import HeldLease, ThreadCarrier
+from anarchon.engine.loop_watch import LoopWatch
 from anarchon.jobs import job_options, make_job
 from tests.support.world import World, virtual
 
@@ -72,7 +73,16 @@ def begun(function: Callable[..., object], *, in_thread: bool) -> Attempt:
         trigger=Trigger.SCHEDULE,
         lost=held.stop_signal,
     )
-    return Attempt(function, run, held, in_thread=in_thread, takes_run=True, timeout=5)
+    return Attempt(
+        function,
+        run,
+        held,
+        in_thread=in_thread,
+        takes_run=True,
+        timeout=5,
+        on_lost=lambda: None,
+        watch=LoopWatch(asyncio.get_running_loop(), clock),
+    )
 
 
 TOO_LATE: dict[str, Callable[[Any], None]] = {

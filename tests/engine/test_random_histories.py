@@ -94,9 +94,12 @@ def steps_unasked(patch: pytest.MonkeyPatch) -> str:
     real = driver.Driven.__init__
 
     def init(
-        self: driver.Driven, body: Coroutine[Any, Any, object], _believed: Callable[[], bool]
+        self: driver.Driven,
+        body: Coroutine[Any, Any, object],
+        _believed: Callable[[], bool],
+        *others: Any,
     ) -> None:
-        real(self, body, lambda: True)
+        real(self, body, lambda: True, *others)
 
     patch.setattr(driver.Driven, "__init__", init)
     return "S1"

@@ -17,7 +17,17 @@ PACKAGE = "anarchon"
 CLIENT_LIBRARIES = {"coredis", "glide", "glide_shared", "glide_sync", "redis", "valkey"}
 CLIENT_ROOM = "backends.redis.clients"
 PUBLIC_ONLY = {"cli", "dashboard", "integrations"}
-GROUND = {"durations", "errors", "runs", "schedules"}
+GROUND = {
+    "callables",
+    "durations",
+    "errors",
+    "events",
+    "reports",
+    "runs",
+    "schedules",
+    "suggestions",
+    "version",
+}
 
 
 @dataclass(frozen=True)

@@ -197,13 +197,15 @@ class JobFacts:
     """What the store knows of a job, and of the one run that was asked about.
 
     `schedule_key` is empty and `since` 0 where no instance ever registered the job; at or below
-    `floor` nothing is kept of runs. `paused_until` is None when not paused, 0 for an open end.
+    `floor` nothing is kept of runs; `fence` is that of its last attempt, 0 for none. `paused_until`
+    is None when not paused, 0 for an open end.
     """
 
     time: int
     schedule_key: str
     since: int
     floor: int
+    fence: int
     paused_until: int | None
     paused_note: str
     open_runs: tuple[str, ...]
@@ -212,7 +214,7 @@ class JobFacts:
     @property
     def known(self) -> bool:
         """Whether anything is stored of the job that a mistyped name would not have."""
-        return bool(self.schedule_key or self.open_runs or self.paused_until is not None)
+        return bool(self.schedule_key or self.fence or self.paused_until is not None)
 
 
 @dataclass(frozen=True, slots=True)

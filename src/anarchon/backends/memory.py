@@ -185,6 +185,7 @@ class MemoryStore:
                 schedule_key=book.schedule_key,
                 since=book.since or 0,
                 floor=book.floor,
+                fence=book.fence,
                 paused_until=until,
                 paused_note=note,
                 open_runs=tuple(r for r in sorted(book.active) if book.is_open(r))[:RUNS_NAMED],

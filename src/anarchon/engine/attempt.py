@@ -6,28 +6,26 @@ import asyncio
 import enum
 import inspect
 import logging
-import threading
-import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from anarchon.backends.base import Outcome
 from anarchon.engine.clock import LONGEST_SLEEP
 from anarchon.engine.descendants import Descendants
-from anarchon.engine.driver import Driven, Ended, awaited
+from anarchon.engine.driver import Driven, awaited
+from anarchon.engine.error_text import error_text
 from anarchon.engine.log import RUNS, tell
+from anarchon.engine.threads import Ended, from_any_thread, in_thread
 from anarchon.errors import NoRetry
 
 if TYPE_CHECKING:
     import contextvars
-    import types
     from collections.abc import Awaitable, Callable
 
     from anarchon.engine.heartbeat import HeldLease
+    from anarchon.engine.loop_watch import LoopWatch
     from anarchon.runs import Run
 
-ERROR_HEAD = 500
-ERROR_TAIL = 3000
 CANCEL_AGAIN = 10.0
 """Seconds after which a body that goes on past its timeout is cancelled once more."""
 
@@ -59,31 +57,6 @@ class Ending:
         return "" if self.error is None else error_text(self.error)
 
 
-def error_text(error: BaseException) -> str:
-    """An exception in at most a few kilobytes, also where its own `str` fails."""
-    name = type(error).__qualname__
-    try:
-        head = f"{name}: {error}" if str(error) else name
-    except BaseException:  # noqa: BLE001 - the user's own __str__ may raise anything
-        head = f"{name} (its text cannot be had)"
-    try:
-        frames = "".join(traceback.format_tb(_in_the_job(error), limit=-20))
-    except Exception:  # noqa: BLE001 - a traceback is a courtesy
-        frames = ""
-    text = head[:ERROR_HEAD]
-    if frames:
-        text += "\n" + frames[-ERROR_TAIL:].rstrip()
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _in_the_job(error: BaseException) -> types.TracebackType | None:
-    """The part of a traceback that lies in the job: the frames of this package come before it."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
-        trace = trace.tb_next
-    return trace
-
-
 class Attempt:
     """One attempt at a run, from its start to its end on this instance."""
 
@@ -96,14 +69,21 @@ class Attempt:
         in_thread: bool,
         takes_run: bool,
         timeout: float | None,
+        on_lost: Callable[[], None],
+        watch: LoopWatch,
     ) -> None:
-        """Prepare to call `function`; `timeout` is in seconds."""
+        """Prepare to call `function`; `timeout` is in seconds. `on_lost` hears of a lost lease.
+
+        `watch` knows while the body takes a step on the event loop.
+        """
         self.run = run
         self.held = held
         self.in_thread = in_thread
         self._function = function
         self._arguments: tuple[Run, ...] = (run,) if takes_run else ()
         self._timeout = timeout
+        self._on_lost = on_lost
+        self._watch = watch
         self._descendants = Descendants()
         self._body: asyncio.Task[Ended] | None = None
         self._driven: Driven | None = None
@@ -115,7 +95,7 @@ class Attempt:
     async def carry_out(self) -> Ending:
         """Run the function to its end. Raises nothing but the caller's own cancellation."""
         loop = asyncio.get_running_loop()
-        self.held.on_change = lambda: _from_any_thread(loop, self._look_at_lease)
+        self.held.on_change = lambda: from_any_thread(loop, self._look_at_lease)
         self._fence_timer = loop.call_soon(self._watch_belief)
         if self._timeout:
             self._overdue = loop.call_later(self._timeout, self._time_out)
@@ -156,22 +136,12 @@ class Attempt:
     def _look_at_lease(self) -> None:
         if self.held.lost:
             if self._why is not Interruption.LOST:
-                self._tell_lost()
+                self._on_lost()
             # What happened before does not matter: nothing of this attempt may be written.
             self._why = Interruption.LOST
             self.interrupt(Interruption.LOST)
         elif self.held.cancel_asked:
             self.interrupt(Interruption.CANCELLED)
-
-    def _tell_lost(self) -> None:
-        event, why = "run.fenced", "could not be renewed in time, so it is stopped here"
-        if self.held.taken:
-            event, why = "run.lost", "is no longer ours: another has the run, or it was forgotten"
-        message = (
-            f"{self.run.job}: the lease of attempt {self.run.attempt} of the run for"
-            f" {self.run.scheduled_for} {why}"
-        )
-        tell(RUNS, logging.WARNING, event, message, **self.fields)
 
     def _body_is_over(self) -> bool:
         if self._driven is not None:
@@ -199,12 +169,12 @@ class Attempt:
         context = self._descendants.context()
         if self.in_thread:
             ended = await self._in_thread(loop, context)
-            if ended.error is not None or not inspect.isawaitable(ended.value):
+            if ended.error is not None or not _is_awaitable(ended.value):
                 return ended
-            body = awaited(cast("Awaitable[object]", ended.value))
+            body = awaited(ended.value)
         else:
             body = awaited(cast("Awaitable[object]", _Late(self._call)))
-        self._driven = Driven(body, self.held.believed)
+        self._driven = Driven(body, self.held.believed, self.run.job, self._watch)
         task = asyncio.Task(self._driven, loop=loop, context=context)
         self._body = task
         if self._why is not None:
@@ -214,27 +184,13 @@ class Attempt:
     async def _in_thread(
         self, loop: asyncio.AbstractEventLoop, context: contextvars.Context
     ) -> Ended:
-        """Call in a thread of its own: a daemon, since a function may never return."""
-        done: asyncio.Future[Ended] = loop.create_future()
+        """Call in a thread of its own."""
 
-        def tell_end(ended: Ended) -> None:
-            if not done.done():
-                done.set_result(ended)
-
-        def body() -> None:
-            try:
-                ended = Ended(value=context.run(self._call))
-            except BaseException as error:  # noqa: BLE001 - the body's end, whatever it was
-                ended = Ended(error=error)
-            self._returned = not inspect.isawaitable(ended.value)
-            _from_any_thread(loop, lambda: tell_end(ended))
+        def returned(ended: Ended) -> None:
+            self._returned = not _is_awaitable(ended.value)
 
         name = f"anarchon-{self.run.job}"[:60]
-        try:
-            threading.Thread(target=body, name=name, daemon=True).start()
-        except RuntimeError as error:  # the system has no thread to give
-            return Ended(error=error)
-        return await done
+        return await in_thread(loop, name, lambda: context.run(self._call), returned)
 
     def _call(self) -> object:
         return self._function(*self._arguments)
@@ -243,10 +199,11 @@ class Attempt:
         if not self.held.believed():
             return Ending(None, error=ended.error)
         why = self._why
-        if isinstance(ended.error, NoRetry):
+        # By its type: an exception's __class__ may raise when it is asked for.
+        if issubclass(type(ended.error), NoRetry):
             return Ending(Outcome.NO_RETRY, error=ended.error)
         if why is Interruption.TIMED_OUT:
-            own = ended.error if isinstance(ended.error, Exception) else None
+            own = ended.error if issubclass(type(ended.error), Exception) else None
             late = TimeoutError(f"ran longer than its timeout of {self._timeout:g} s")
             return Ending(Outcome.TIMED_OUT, error=own or late)
         if ended.error is None and not self._may_have_given_up():
@@ -277,6 +234,13 @@ class Attempt:
         }
 
 
+def _is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
+    try:
+        return inspect.isawaitable(value)
+    except BaseException:  # noqa: BLE001 - an object of the user's may raise when it is looked at
+        return False
+
+
 class _Late:
     """Calls the function at the first step, so that the call is a step of the body's task."""
 
@@ -285,7 +249,7 @@ class _Late:
 
     def __await__(self) -> Any:
         called = self._call()
-        if inspect.isawaitable(called):
+        if _is_awaitable(called):
             return called.__await__()
         return _nothing_to_await(called).__await__()
 
@@ -302,11 +266,3 @@ async def _end_of(task: asyncio.Task[Ended]) -> Ended:
         return Ended(error=asyncio.CancelledError())
     error = task.exception()
     return Ended(error=error) if error is not None else task.result()
-
-
-def _from_any_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    try:
-        loop.call_soon_threadsafe(call)
-    except RuntimeError:
-        # The loop is closed: the scheduler was stopped and gave this body up.
-        logging.getLogger("anarchon.runs").debug("a body ended after its scheduler", exc_info=True)

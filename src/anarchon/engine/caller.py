@@ -26,10 +26,10 @@ class Caller:
         if not self.result.done():
             self.result.set_exception(RunMoved(f"{self._job}: the run went on elsewhere"))
 
-    def settle(self, ending: Ending | None, *, began: bool = False) -> None:
+    def settle(self, ending: Ending | None, *, began: bool = False, refusal: str = "") -> None:
         """The run is over here, with the ending of its last attempt, or without one.
 
-        `began`: a body was started, though nothing is known of its end.
+        `began`: a body was started, though nothing is known of its end. `refusal`: why none was.
         """
         if self.result.done():
             return
@@ -37,10 +37,7 @@ class Caller:
             message = f"{self._job}: the run was begun here and then abandoned"
             self.result.set_exception(RunMoved(message))
         elif ending is None:
-            message = (
-                f"{self._job}: not run now: another run of the job is live, or the store did not"
-                " answer in time, or the scheduler is stopping"
-            )
+            message = f"{self._job}: not run now: {refusal or 'the scheduler is stopping'}"
             self.result.set_exception(RunRefused(message))
         elif ending.outcome is None:
             message = f"{self._job}: its lease was lost here, so others may go on with the run"
@@ -52,7 +49,9 @@ class Caller:
             self.result.set_exception(RunMoved(f"{self._job}: the run was cancelled"))
         elif ending.error is None:
             self.result.set_result(ending.value)
-        elif isinstance(ending.error, StopIteration) or not isinstance(ending.error, Exception):
+        elif not issubclass(type(ending.error), Exception) or issubclass(
+            type(ending.error), StopIteration
+        ):
             # A future cannot raise a StopIteration; and a job's SystemExit, KeyboardInterrupt or
             # cancellation must not become the caller's.
             failure = RuntimeError(f"{self._job}: ended by {type(ending.error).__name__}")

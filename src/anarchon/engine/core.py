@@ -15,43 +15,57 @@ from anarchon.engine.ending import cancel_and_wait
 from anarchon.engine.instance import EngineOptions, Instance
 from anarchon.engine.link import Asked, Pauses
 from anarchon.engine.log import SCHEDULER, STORE, tell
-from anarchon.engine.presence import ask_time, keep_in_touch
+from anarchon.engine.presence import ask_time, definitions_of, keep_in_touch
 from anarchon.engine.pursuits import Pursuits
+from anarchon.engine.threads import forks_leave
 from anarchon.engine.timeline import Timeline
 from anarchon.errors import StoreError, StoreRefused, StoreUnavailable
-from anarchon.runs import Trigger
+from anarchon.runs import Trigger, moment
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
     from anarchon.backends.base import Backend, Registered
     from anarchon.engine.environment import Environment
+    from anarchon.engine.listeners import Listener
     from anarchon.jobs import Job
 
 
 class Engine:
     """One instance at work."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an instance is made of
         self,
         backend: Backend,
         jobs: Iterable[Job],
         options: EngineOptions,
         env: Environment,
         runner: str,
+        *,
+        listeners: Iterable[Listener] = (),
+        scheduled: bool = True,
     ) -> None:
-        """Made inside the event loop that it is to run in."""
+        """Made inside the event loop that it is to run in; `scheduled`: see `Instance`."""
         self._jobs = tuple(jobs)
         self._duties: set[asyncio.Task[None]] = set()
         self._opening: asyncio.Task[None] | None = None
         self._registered = asyncio.Event()
         self.hurried = asyncio.Event()
         """Set to let a shutdown under way wait no longer for running jobs."""
-        self.instance = Instance(backend, options, env, runner, self._stepped)
+        self.instance = Instance(
+            backend,
+            options,
+            env,
+            runner,
+            self._stepped,
+            listeners=listeners,
+            scheduled=scheduled,
+        )
         self._due = DueSlots(self.instance, self._duty)
         self.pursuits = self._due.pursuits = Pursuits(self.instance, self._due.given_up)
         self._timeline = Timeline(self.instance.server, self._due.ask, self._due.let_go)
         self._watched_loop = WatchedLoop(asyncio.get_running_loop())
+        forks_leave(asyncio.get_running_loop())
 
     async def start(self) -> None:
         """Begin. An unreachable store is waited for; one that cannot serve is an error.
@@ -119,9 +133,10 @@ class Engine:
             except StoreError as error:
                 self.instance.health.failed(error)
         self.instance.health.answered()
-        self._duty(keep_in_touch(self.instance))
+        scheduled = self._jobs if self.instance.scheduled else ()
+        self._duty(keep_in_touch(self.instance, definitions_of(scheduled)))
         self._duty(self._timeline.turn())
-        await asyncio.gather(*(self._take_in(job) for job in self._jobs))
+        await asyncio.gather(*(self._take_in(job) for job in scheduled))
         self._registered.set()
 
     async def _take_in(self, job: Job) -> None:
@@ -135,6 +150,8 @@ class Engine:
             except StoreError:
                 await asyncio.sleep(pauses.next())
         known, now = asked.answer, self.instance.server.now()
+        if known.paused_until is not None:
+            _tell_paused(job, known.paused_until, known.paused_note)
         self._due.watch(job, known.since, now)
         # The look-back of a start: what is at or below `since` was not due under this schedule.
         self._timeline.add(job, min(known.since, now))
@@ -154,7 +171,21 @@ class Engine:
 
     def _duty_done(self, task: asyncio.Task[None]) -> None:
         self._duties.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled() and not self.instance.stopping:
+            self.instance.broken = True
+            message = (
+                "a part of the scheduler was cancelled by somebody else, so it runs no more jobs:"
+                " tasks that are not yours must not be cancelled; stop() it and start it again"
+            )
+            tell(SCHEDULER, logging.ERROR, "scheduler.cancelled", message)
+        elif not task.cancelled() and (error := task.exception()) is not None:
             self.instance.broken = True
             message = f"a part of the scheduler failed: {error}"
             tell(SCHEDULER, logging.CRITICAL, "scheduler.broken", message, error)
+
+
+def _tell_paused(job: Job, until: int, note: str) -> None:
+    end = f"until {moment(until, job.slots.timezone)}" if until else "until it is resumed"
+    why = f": {note}" if note else ""
+    message = f"{job.name}: paused in the store {end}{why}"
+    tell(SCHEDULER, logging.INFO, "job.paused", message, job=job.name)

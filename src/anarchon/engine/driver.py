@@ -8,23 +8,19 @@ in; when not, the step becomes a cancellation, and so does every later one.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Coroutine
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from anarchon.engine.threads import Ended, leave_if_forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from anarchon.engine.loop_watch import LoopWatch
+
 CANCELLATIONS_BORNE = 3
 """How often a body may swallow its cancellation before it is closed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a body ended: with a value, or with an exception of any kind."""
-
-    value: object = None
-    error: BaseException | None = None
 
 
 class Driven(Coroutine[Any, Any, Ended]):
@@ -34,11 +30,20 @@ class Driven(Coroutine[Any, Any, Ended]):
     which would otherwise stop the event loop for a job's sake.
     """
 
-    def __init__(self, body: Coroutine[Any, Any, object], believed: Callable[[], bool]) -> None:
-        """Drive `body`."""
+    def __init__(
+        self,
+        body: Coroutine[Any, Any, object],
+        believed: Callable[[], bool],
+        job: str,
+        watch: LoopWatch,
+    ) -> None:
+        """Drive `body` of `job`; `watch` knows while a step is taken."""
         self._body = body
+        self._job = job
+        self._watch = watch
         self._believed = believed
         self._borne = 0
+        self._process = os.getpid()
         self.ended = False
         """Whether the body is over, also while nobody has taken note of it yet."""
         self.__name__ = getattr(body, "__name__", type(body).__name__)
@@ -82,12 +87,20 @@ class Driven(Coroutine[Any, Any, Ended]):
         return self._step(self._body.throw, asyncio.CancelledError())
 
     def _step(self, step: Callable[[Any], Any], value: object) -> Any:
+        leave_if_forked(self._process, None)
+        self._watch.step = self._job
         try:
-            return step(value)
+            awaited_by_body = step(value)
         except StopIteration as end:
             ended = Ended(value=end.value)
         except BaseException as error:  # noqa: BLE001 - the body's end, whatever it was
             ended = Ended(error=error)
+        else:
+            leave_if_forked(self._process, None)
+            return awaited_by_body
+        finally:
+            self._watch.step = ""
+        leave_if_forked(self._process, ended)
         self.ended = True
         raise StopIteration(ended)
 

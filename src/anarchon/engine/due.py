@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from anarchon.engine.chase import Chase
 from anarchon.engine.log import CLAIMS, tell
+from anarchon.engine.news import RunNews
+from anarchon.engine.reasons import Note
 from anarchon.engine.timeline import (
     ASK_AGAIN_MS,
     in_time,
@@ -17,6 +19,7 @@ from anarchon.engine.timeline import (
     tell_schedule_failed,
 )
 from anarchon.errors import ScheduleError
+from anarchon.reports import Reason
 from anarchon.runs import Trigger, moment
 
 if TYPE_CHECKING:
@@ -77,6 +80,10 @@ class DueSlots:
             return
         if until <= self._watched_from[job.name]:
             return  # the look-back of a start: other instances were there, or nobody was late
+        why = "it was busy or suspended until it was too late"
+        note = Note(Reason.MISSED, why)
+        self._instance.reasons.note_stretch(job.name, after, until, note)
+        RunNews(self._instance, job, str(until)).passed_over(note)
         message = (
             f"{job.name}: this instance was too late for its slots up to {moment(until)}; it asks"
             " for newer ones only"

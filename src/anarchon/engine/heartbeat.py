@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from anarchon.engine.clock import sleep_until
 from anarchon.engine.ending import cancel_and_wait
+from anarchon.engine.executor import DaemonExecutor
 from anarchon.engine.link import Link, Pauses
 from anarchon.engine.log import RUNS, tell
 from anarchon.errors import StoreError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from anarchon.backends.base import JobTerms
     from anarchon.engine.clock import Clock
+    from anarchon.engine.loop_watch import LoopWatch
 
 BELIEVED_SHARE = 0.9
 
@@ -77,6 +79,11 @@ class HeldLease:
     def seconds_believed(self) -> float:
         """How long it may still be believed in, if nothing more is heard."""
         return self.believed_until - self._clock.boot()
+
+    def give_up(self) -> None:
+        """Let the job take no further step, though nobody has taken the lease."""
+        self.lost = self.ended = True
+        self.stop_signal.set()
 
     def lose(self, *, taken: bool) -> None:
         """Never believe in it again, and tell whoever runs the job, also a thread that looks.
@@ -152,6 +159,8 @@ class ThreadCarrier:
     @staticmethod
     def _turn(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
+        # Host names are still to be resolved while the interpreter ends.
+        loop.set_default_executor(DaemonExecutor())
         try:
             loop.run_forever()
         finally:
@@ -189,15 +198,22 @@ class ThreadCarrier:
 class Heartbeats:
     """Keeps leases alive, each by a heartbeat every `interval` seconds, until ended or lost."""
 
-    def __init__(
-        self, link: Link, carrier: Carrier, clock: Clock, rng: random.Random, interval: float
+    def __init__(  # noqa: PLR0913 - what heartbeats need
+        self,
+        link: Link,
+        carrier: Carrier,
+        clock: Clock,
+        rng: random.Random,
+        interval: float,
+        watch: LoopWatch,
     ) -> None:
-        """Send over `link`, carried by `carrier`."""
+        """Send over `link`, carried by `carrier`; each looks at `watch`."""
         self._link = link
         self._carrier = carrier
         self._clock = clock
         self._random = rng
         self._interval = interval
+        self._watch = watch
 
     async def start(self) -> None:
         """Be ready to keep leases."""
@@ -215,6 +231,7 @@ class Heartbeats:
         try:
             while not held.ended:
                 await sleep_until(self._clock, self._clock.boot() + self._interval)
+                self._watch.look()
                 if not await self._prolong(held):
                     return
         except Exception as error:  # noqa: BLE001 - whatever it was, the lease is no longer kept

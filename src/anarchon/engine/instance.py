@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,25 @@ from anarchon.engine.clock import ServerClock
 from anarchon.engine.descendants import own_context
 from anarchon.engine.heartbeat import Heartbeats, TaskCarrier
 from anarchon.engine.link import Link, StoreHealth
+from anarchon.engine.listeners import Listeners
+from anarchon.engine.loop_watch import LoopWatch
+from anarchon.engine.reasons import Reasons
 from anarchon.engine.room import Room
+from anarchon.events import Event
+from anarchon.runs import moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
 
     from anarchon.backends.base import Backend, JobTerms
     from anarchon.engine.environment import Environment
+    from anarchon.engine.listeners import Listener
+    from anarchon.events import EventName
     from anarchon.jobs import Job
+
+
+LAG_WORTH_TELLING = 0.1
+"""Seconds that a timer may be late without anything being wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +51,33 @@ class EngineOptions:
 class Instance:
     """One instance. Made inside the event loop that it is to run in."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an instance is made of
         self,
         backend: Backend,
         options: EngineOptions,
         env: Environment,
         runner: str,
         on_step: Callable[[int], None],
+        *,
+        listeners: Iterable[Listener] = (),
+        scheduled: bool = True,
     ) -> None:
-        """`on_step` is told when the server's clock turns out to differ from what was reckoned."""
+        """`on_step` is told when the server's clock turns out to differ from what was reckoned.
+
+        One that is not `scheduled` runs what it is asked for, and goes after nothing else.
+        """
         self.env = env
         self.runner = runner
         self.options = options
+        self.scheduled = scheduled
+        self.started = False
+        """Whether listeners were told that it started."""
         self.stopping = False
         self.broken = False
         """Whether a part of the engine failed, so that it is not what it should be."""
         self.loop_lag = 0.0
+        self.turns_at = math.inf
+        """By when the loop turns for sure unless something blocks it, by the host's own clock."""
         self.touch = asyncio.Event()
         """Set when the store goes away or comes back."""
         self._loop = asyncio.get_running_loop()
@@ -62,7 +85,10 @@ class Instance:
         self._context = own_context()
         self._ends: dict[str, asyncio.Event] = {}
         self.server = ServerClock(env.clock, lambda step: self._soon(lambda: on_step(step)))
-        self.health = StoreHealth(lambda: self._soon(self.touch.set))
+        self.listeners = Listeners(listeners, self.spawn)
+        self.reasons = Reasons()
+        self.health = StoreHealth(lambda why: self._soon(lambda: self._touched(why)))
+        self.loop_watch = LoopWatch(self._loop, env.clock)
         self._shares = backend.shares_connection
         self.link = self._connect(backend)
         self.heartbeats = Heartbeats(
@@ -71,6 +97,7 @@ class Instance:
             env.clock,
             env.rng,
             options.heartbeat / 1000,
+            self.loop_watch,
         )
         self.room = Room(options.max_concurrent_runs, options.max_threads)
 
@@ -78,6 +105,28 @@ class Instance:
         """What the store is told of a job."""
         options = self.options
         return job.terms(options.lease, options.history_size, options.history_ttl)
+
+    def announce_start(self) -> None:
+        """Tell listeners that it started; they hear of its end as well then."""
+        self.started = True
+        self.announce("scheduler-started")
+
+    def announce(self, name: EventName, reason: str = "") -> None:
+        """Tell listeners of something that concerns no job."""
+        now = moment(self.server.now())
+        self.listeners.hand_out(Event(name=name, at=now, runner=self.runner, reason=reason))
+
+    def _touched(self, why_away: str | None) -> None:
+        self.touch.set()
+        if why_away is None:
+            self.announce("store-back")
+        else:
+            self.announce("store-away", why_away)
+
+    def lag(self) -> float:
+        """By how many seconds the event loop was last late, or is while something blocks it."""
+        overdue = self.env.clock.boot() - self.turns_at - LAG_WORTH_TELLING
+        return max(self.loop_lag, overdue, 0.0)
 
     def random_name(self, size: int) -> str:
         """A text that no other instance draws, of `size` random bytes.
@@ -106,7 +155,10 @@ class Instance:
             event.set()
 
     async def close(self) -> None:
-        """Send no more heartbeats, and close what was connected."""
+        """Tell listeners the last, send no more heartbeats, and close what was connected."""
+        if self.started:
+            self.announce("scheduler-stopped")
+        await self.listeners.close()
         await self.heartbeats.stop()
         if not self._shares:
             await self.link.store.close()

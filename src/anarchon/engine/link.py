@@ -47,36 +47,45 @@ class Asked(Generic[A]):
 class StoreHealth:
     """Whether the store answers; one WARNING when it goes away, one INFO when it is back."""
 
-    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
-        """Take the store to be there until a call fails."""
+    def __init__(self, on_change: Callable[[str | None], None] = lambda _why: None) -> None:
+        """Take the store to be there until a call fails.
+
+        `on_change` hears why it is away, or None when it is back.
+        """
         self._on_change = on_change
         self._told = ""
         self._answered_at = 0.0
         self.there = True
+        self.serves = True
+        """Whether the last call was answered without an error."""
 
     def answered(self, received: float = 0.0) -> None:
         """A call was answered, at a moment of the host's own clock."""
         self._answered_at = max(self._answered_at, received)
+        self.serves = True
         if not self.there:
             self.there = True
             tell(STORE, logging.INFO, "store.back", "the store answers again")
-            self._on_change()
+            self._on_change(None)
 
     def failed(self, error: StoreError, sent: float = math.inf) -> None:
         """A call that was sent at `sent` was not answered, or answered with an error.
 
         Others may have been answered since: then its failure tells of the past.
         """
+        of_now = sent >= self._answered_at
+        if of_now:
+            self.serves = False
         if not isinstance(error, (StoreUnavailable, StoreRefused)):
             self._tell_error(error)
-        elif self.there and sent >= self._answered_at:
+        elif self.there and of_now:
             self.there = False
             message = (
                 f"the store does not answer ({error}); claims are tried again while their slots are"
                 " in time, and running jobs stop when their leases can no longer be believed in"
             )
             tell(STORE, logging.WARNING, "store.away", message, reason=str(error))
-            self._on_change()
+            self._on_change(str(error))
 
     def _tell_error(self, error: StoreError) -> None:
         # Repeats of a call bring the same error again; it is told when it changes.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import logging
 
+from anarchon.engine.error_text import error_text, loggable
+
 logging.getLogger("anarchon").addHandler(logging.NullHandler())
 
 SCHEDULER = logging.getLogger("anarchon.scheduler")
@@ -26,13 +28,19 @@ def tell(
     /,
     **fields: object,
 ) -> None:
-    """Log `message` with its event name, its fields, and the error's traceback if there is one."""
+    """Log `message` with its event name, its fields, and the error's traceback if there is one.
+
+    Of an error that is enormous only the shortened text is told.
+    """
     if not logger.isEnabledFor(level):
         return
+    triple = None if error is None else loggable(error)
+    if error is not None and triple is None:
+        message = f"{message}: {error_text(error)}"
     # An application's own filters, factories and handlers are called here; one that raises must not
     # cost a run.
     with contextlib.suppress(Exception):
         try:
-            logger.log(level, "%s", message, exc_info=error, extra={"event": event, **fields})
+            logger.log(level, "%s", message, exc_info=triple, extra={"event": event, **fields})
         except KeyError:  # a factory of the application has taken one of these names
-            logger.log(level, "%s", message, exc_info=error)
+            logger.log(level, "%s", message, exc_info=triple)

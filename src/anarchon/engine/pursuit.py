@@ -6,31 +6,28 @@ one task; there is one pursuit a run on an instance.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from anarchon.backends.base import ClaimCode, ClaimRequest, Outcome, Overlap, order_of
+from anarchon.backends.base import ClaimCode, Outcome, Overlap, State, order_of
 from anarchon.engine.attempt import Attempt, Ending, Interruption
+from anarchon.engine.claimant import Claimant
 from anarchon.engine.clock import sleep_until
+from anarchon.engine.handover import finish, give_back
 from anarchon.engine.heartbeat import HeldLease
-from anarchon.engine.link import URGENT_PAUSE, Asked, Pauses, repeat
 from anarchon.engine.news import RunNews
-from anarchon.engine.presence import ask_time
-from anarchon.engine.timeline import superseded
-from anarchon.errors import StoreError, StoreRefused
+from anarchon.engine.timeline import PROMPT_MS
 from anarchon.runs import Run, Trigger, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from anarchon.backends.base import ClaimAnswer, JobTerms, OpenRun
+    from anarchon.backends.base import ClaimAnswer, OpenRun
     from anarchon.engine.caller import Caller
     from anarchon.engine.chase import Chase
     from anarchon.engine.instance import Instance
+    from anarchon.engine.link import Asked
     from anarchon.jobs import Job
 
-BACKUP_SPREAD = 0.25
-"""Seconds over which backups spread their asking after a lease end."""
 LONGEST_OVERLAP_WAIT_MS = 1000
 LONGEST_EARLY_WAIT = 10.0
 """Seconds."""
@@ -64,21 +61,16 @@ class Pursuit:
         self._instance = instance
         self._fellows = fellows
         self._chase = chase
-        self._terms: JobTerms = instance.terms(chase.job)
-        self._seen = chase.seen
-        self._token = _new_token(instance)
         self._first_wait = first_wait
         self._caller = caller
-        self._news = RunNews(chase.job, chase.run, instance.runner)
-        self._unknown = False
+        self._news = RunNews(instance, chase.job, chase.run)
+        self._claimant = Claimant(instance, chase, self._news)
         self.waits_for_others = False
         self._retries = False
-        self._queued = False
         self._began = False
-        self._max_attempts = 0
         self.given_up = False
         self._ending: Ending | None = None
-        self.maybe_won = False
+        self._hands_over = False
         self.attempt: Attempt | None = None
 
     @property
@@ -92,9 +84,20 @@ class Pursuit:
         return self._chase.run
 
     @property
+    def doing(self) -> str:
+        """What is done here about the run just now, in words."""
+        if self.attempt is not None:
+            return f"runs attempt {self.attempt.run.attempt}"
+        if self.waits_for_others:
+            return "waits for another run of the job to end, and asks again"
+        if self._claimant.seen:
+            return f"stands by to take over after attempt {self._claimant.seen}"
+        return "is asking for it, or waits for a place to run it"
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is under way that a shutdown would have to wait for."""
-        return self.attempt is None and not self.maybe_won
+        return not (self.attempt or self._claimant.maybe_won or self._hands_over)
 
     async def go(self) -> None:
         """Go after the run until it is over."""
@@ -111,21 +114,21 @@ class Pursuit:
         if (
             self.waits_for_others
             and self._fellows.waits_behind(self)
-            and self._seconds_in_time() > 0
+            and self._claimant.seconds_in_time() > 0
         ):
             return LONGEST_OVERLAP_WAIT_MS / 1000
         bounded = self._caller is None
-        if bounded and not await instance.room.take(self.job, self._seconds_in_time()):
-            if self._seen:
-                return 0.0
-            self._news.no_room()
-            self._give_up()
-            return None
+        came = instance.server.now()
+        if bounded and not await instance.room.take(self.job, self._claimant.seconds_in_time()):
+            return 0.0 if self._claimant.seen else await self._without_room()
         try:
             if instance.stopping:
                 return None
-            asked = await self._ask()
-            self.maybe_won = False
+            if instance.server.now() - came > PROMPT_MS and self._waited_too_long():
+                self._news.no_room(superseded=True)
+                self._give_up()
+                return None
+            asked = await self._claimant.ask()
             if asked is None:
                 self._give_up()
                 return None
@@ -138,93 +141,24 @@ class Pursuit:
                 instance.room.leave(self.job)
         return self._act_on(asked.answer)
 
-    async def _ask(self) -> Asked[ClaimAnswer] | None:
-        """The claim, repeated after an unknown outcome; None when there is no more use in it."""
-        pauses = Pauses(self._instance.env.rng)
-        self._unknown = False
-        while True:
-            request = self._request()
-            self.maybe_won = True
-            try:
-                return await self._send(request)
-            except StoreError as error:
-                self._unknown = self._unknown or not isinstance(error, StoreRefused)
-                self.maybe_won = self._unknown
-                if not self._worth_repeating(error):
-                    if not self._instance.stopping:
-                        self._news.unanswered(error, superseded=self._gives_way())
-                    return None
-            if self._seen:
-                await self._let_holders_speak()
-            else:
-                await asyncio.sleep(pauses.next())
+    async def _without_room(self) -> float | None:
+        """No place came free in time: only ask what became of the run."""
+        asked = await self._claimant.ask(to_win=False)
+        if asked is not None and asked.answer.code is not ClaimCode.LATE:
+            return self._act_on(asked.answer)
+        if asked is not None:
+            self._news.no_room(superseded=False)
+        self._give_up()
+        return None
 
-    async def _let_holders_speak(self) -> None:
-        """After an outage, wait before taking over: a holder that ended meanwhile goes first.
-
-        It could not write its end, so its lease looks abandoned. It repeats that word, but one copy
-        may be waited for until its time is out.
-        """
-        await repeat(
-            self._instance.link,
-            ask_time,
-            self._instance.env.rng,
-            lambda _error: not self._instance.stopping,
-        )
-        longest_silence = self._instance.options.call_timeout / 1000 + URGENT_PAUSE
-        await asyncio.sleep(longest_silence + self._spread())
-
-    async def _send(self, request: ClaimRequest) -> Asked[ClaimAnswer]:
-        return await self._instance.link.ask(lambda store: store.claim(self._terms, request))
-
-    def _request(self) -> ClaimRequest:
-        chase = self._chase
-        takeover = self._instance.server.now() + self._terms.lease
-        return ClaimRequest(
-            run=chase.run,
-            token=self._token,
-            seen=self._seen,
-            slot=chase.slot,
-            deadline=takeover if self._seen else self._deadline(),
-            last=chase.last,
-            runner=self._instance.runner,
-            trigger=chase.trigger,
-            since_applies=chase.since_applies,
-        )
-
-    def _deadline(self) -> int:
-        """The deadline of a first claim.
-
-        It is past for a claim whose answer was lost and that must not win any more, because a newer
-        slot is due by now: then it only asks what became of it.
-        """
-        return 0 if self._unknown and self._gives_way() else self._chase.deadline
-
-    def _gives_way(self) -> bool:
-        # A slot that was told to wait for another run keeps its place for as long as it is in time.
-        scheduled = self._chase.trigger is Trigger.SCHEDULE and not self._queued
-        return scheduled and superseded(self.job, self._chase.slot, self._instance.server.now())
+    def _waited_too_long(self) -> bool:
+        """Whether a newer slot is due by now, unless slots are to wait for one another."""
+        first = not self._claimant.seen and self.job.options.overlap is not Overlap.WAIT
+        return first and self._claimant.gives_way()
 
     def _give_up(self) -> None:
         """The slot was not asked for in time."""
         self.given_up = self._chase.trigger is Trigger.SCHEDULE
-
-    def _worth_repeating(self, error: StoreError) -> bool:
-        instance = self._instance
-        if instance.stopping:
-            # A silent store may have granted the run; one that refuses will not answer soon enough.
-            return self.maybe_won and not isinstance(error, StoreRefused)
-        if self._seen:
-            return True
-        if not self._unknown and self._gives_way():
-            return False
-        late_by = instance.server.now() - self._chase.deadline
-        return late_by <= (self._terms.lease if self.maybe_won else 0)
-
-    def _seconds_in_time(self) -> float:
-        if self._seen:
-            return self._terms.lease / 1000
-        return self._instance.server.seconds_until(self._chase.deadline)
 
     def _act_on(self, answer: ClaimAnswer) -> float | None:
         code = answer.code
@@ -235,46 +169,46 @@ class Pursuit:
             return self._stand_by(answer)
         if code is ClaimCode.OVERLAP:
             return self._wait_for_others(answer)
-        if code is ClaimCode.LATE and self._seen:
-            return self._spread()
+        if code is ClaimCode.LATE and self._claimant.seen:
+            return self._claimant.spread()
         if code is ClaimCode.LATE:
             self._give_up()
-        place = self._instance.link.store.place(self.job.name)
-        self._news.over(answer, place, superseded=self._unknown and self._gives_way())
+            self._news.late(
+                answer,
+                queued=self._claimant.queued,
+                away=bool(self._claimant.refusal),
+                superseded=self._claimant.superseded_while_away,
+            )
+            return None
+        self._news.over(answer, self._instance.link.store.place(self.job.name))
         return None
 
     def _stand_by(self, answer: ClaimAnswer) -> float | None:
-        if self._caller and answer.attempt > self._seen:
+        if self._caller and answer.attempt > self._claimant.seen:
             self._caller.moved()  # the pursuit goes on, as a backup
-        self._see(answer.attempt)
-        self._retries = answer.code is ClaimCode.WAITING
+        self._claimant.see(answer.attempt)
+        self._retries = answer.state is State.WAITING
+        self._news.other_has(answer.attempt)
         if not answer.left:
             return None  # nobody can take over after the present attempt
         self._news.standing_by(answer.attempt)
-        return answer.rest / 1000 + self._spread()
+        return answer.rest / 1000 + self._claimant.spread()
 
     def _wait_for_others(self, answer: ClaimAnswer) -> float | None:
         chase = self._chase
-        if not self._seen:
+        if not self._claimant.seen:
             skips = self.job.options.overlap is Overlap.SKIP
             if skips and chase.trigger is not Trigger.CATCH_UP:
+                self._claimant.refusal = "another run of the job is live"
                 if chase.trigger is Trigger.SCHEDULE:
                     self._news.skipped()
                 return None
             if self._instance.server.now() > chase.deadline:
-                self._news.missed("another run of the job was live until too late")
+                self._claimant.refusal = "another run of the job was live until it was too late"
+                self._news.kept_waiting()
                 return None
-        self.waits_for_others = self._queued = True
+        self.waits_for_others = self._claimant.queued = True
         return min(answer.rest, LONGEST_OVERLAP_WAIT_MS) / 1000
-
-    def _spread(self) -> float:
-        return self._instance.env.rng.uniform(0, BACKUP_SPREAD)
-
-    def _see(self, attempt: int) -> None:
-        """Remember the attempt number told; a claim for another attempt needs another token."""
-        if attempt != self._seen:
-            self._seen = attempt
-            self._token = _new_token(self._instance)
 
     async def _rest(self, seconds: float) -> None:
         """Wait; when waiting for other runs of the job, no longer than until one ends here."""
@@ -290,39 +224,42 @@ class Pursuit:
 
     async def _won(self, asked: Asked[ClaimAnswer]) -> float | None:
         instance, answer = self._instance, asked.answer
-        held = HeldLease(
-            instance.env.clock, self._terms, self.run, self._token, answer.attempt, asked.sent
-        )
+        self._news.won(answer)
+        terms, token = self._claimant.terms, self._claimant.token
+        held = HeldLease(instance.env.clock, terms, self.run, token, answer.attempt, asked.sent)
         if instance.stopping:
-            await self._give_back(held)
+            await self._give_back(held, answer)
             return None
         if not held.believed():
             return 0.0  # the answer took too long to be believed; asking again renews the lease
-        ending = await self._carry_out(held, answer)
-        self._ending = ending
-        self._see(answer.attempt)
+        run = self._run_of(held, answer)
+        ending = await self._carry_out(held, run)
+        # The caller's alone: an error keeps everything alive that its frames refer to.
+        self._ending = ending if self._caller else None
+        self._claimant.see(answer.attempt)
         if ending.outcome is None:
-            return self._spread()
+            return self._claimant.spread()
         if ending.outcome is Outcome.RELEASED:
-            await self._give_back(held)
+            await self._give_back(held, answer)
             return None
-        return await self._finish(held, ending)
+        return await self._finish(held, run, ending)
 
-    async def _carry_out(self, held: HeldLease, answer: ClaimAnswer) -> Ending:
-        instance = self._instance
+    def _run_of(self, held: HeldLease, answer: ClaimAnswer) -> Run:
         order = order_of(self.run)
-        run = Run(
+        return Run(
             job=self.job.name,
             slot=order,
             scheduled_for=moment(order, self.job.slots.timezone),
             attempt=answer.attempt,
             max_attempts=answer.max_attempts,
-            token=self._token,
+            token=self._claimant.token,
             fence=answer.fence,
-            runner=instance.runner,
+            runner=self._instance.runner,
             trigger=answer.trigger or self._chase.trigger,
             lost=held.stop_signal,
         )
+
+    async def _carry_out(self, held: HeldLease, run: Run) -> Ending:
         timeout = self.job.options.timeout
         attempt = self.attempt = Attempt(
             self.job.function,
@@ -331,32 +268,24 @@ class Pursuit:
             in_thread=self.job.in_thread,
             takes_run=self.job.takes_run,
             timeout=None if timeout is None else timeout / 1000,
+            on_lost=lambda: self._news.lost(run, taken=held.taken),
+            watch=self._instance.loop_watch,
         )
         self._began = True
-        self._max_attempts = answer.max_attempts
         self._news.started(run, retry=self._retries)
-        instance.heartbeats.keep(held)
+        self._instance.heartbeats.keep(held)
         try:
             return await attempt.carry_out()
         finally:
             held.ended = True
             self.attempt = None
 
-    async def _finish(self, held: HeldLease, ending: Ending) -> float | None:
-        outcome = ending.outcome or Outcome.NONE
-        self._news.ended(held.attempt, self._max_attempts, ending)
+    async def _finish(self, held: HeldLease, run: Run, ending: Ending) -> float | None:
+        self._news.ended(run, ending)
         delay = self.job.retry_delay(held.attempt, self._instance.env.rng)
-        self.maybe_won = True
-        asked = await repeat(
-            self._instance.link,
-            lambda store: store.finish(
-                self._terms, self.run, held.token, outcome, ending.text, delay
-            ),
-            self._instance.env.rng,
-            lambda error: not (self._instance.stopping and isinstance(error, StoreRefused)),
-            URGENT_PAUSE,
-        )
-        self.maybe_won = False
+        self._hands_over = True
+        asked = await finish(self._instance, held, ending, delay)
+        self._hands_over = False
         self._instance.ended(self.job.name)
         if asked is None:
             return None
@@ -365,20 +294,14 @@ class Pursuit:
             return 0.0  # another attempt stands, or nothing: the next answer tells
         if asked.answer.waiting:
             self._retries = True
-            return asked.answer.rest / 1000 + self._spread()
+            return asked.answer.rest / 1000 + self._claimant.spread()
         return None
 
-    async def _give_back(self, held: HeldLease) -> None:
-        self.maybe_won = True
-        await repeat(
-            self._instance.link,
-            lambda store: store.release(self._terms, self.run, held.token, Outcome.RELEASED),
-            self._instance.env.rng,
-            lambda error: not isinstance(error, StoreRefused),
-            URGENT_PAUSE,
-        )
-        self.maybe_won = False
-        self._news.given_back(held.attempt)
+    async def _give_back(self, held: HeldLease, answer: ClaimAnswer) -> None:
+        self._hands_over = True
+        await give_back(self._instance, held)
+        self._hands_over = False
+        self._news.given_back(answer)
 
     def interrupt(self, why: Interruption) -> None:
         """Tell the body to stop, if one is running."""
@@ -386,15 +309,14 @@ class Pursuit:
             self.attempt.interrupt(why)
 
     def settle(self) -> None:
-        """Tell a manual run's caller how it ended here."""
+        """The run is over here: tell a manual run's caller how it ended, and remember why."""
+        self._news.settle()
         if self._caller:
-            self._caller.settle(self._ending, began=self._began)
+            refusal = "" if self._instance.stopping else self._claimant.refusal
+            self._caller.settle(self._ending, began=self._began, refusal=refusal)
 
     def abandon(self) -> None:
-        """Tell that the body goes on though the engine stops, if it does."""
+        """Tell that the body goes on though the engine stops, if it does; it may take no step."""
         if self.attempt is not None:
             self._news.abandoned()
-
-
-def _new_token(instance: Instance) -> str:
-    return instance.random_name(12)
+            self.attempt.held.give_up()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from anarchon.backends.base import OpenRun, order_of
 from anarchon.engine.chase import Chase
+from anarchon.engine.claimant import BACKUP_SPREAD
 from anarchon.engine.log import SCHEDULER, STORE, tell
-from anarchon.engine.pursuit import BACKUP_SPREAD, Pursuit
+from anarchon.engine.pursuit import Pursuit
 from anarchon.runs import Trigger
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Pursuits:
         self._instance = instance
         self._given_up = given_up
         self._pursuits: dict[tuple[str, str], Pursuit] = {}
+        self._of_job: dict[str, set[Pursuit]] = {}
         self._bad: set[tuple[str, str]] = set()
         self.tasks: dict[Pursuit, asyncio.Task[None]] = {}
 
@@ -43,6 +45,7 @@ class Pursuits:
             return None
         pursuit = Pursuit(self._instance, self, chase, first_wait=first_wait, caller=caller)
         self._pursuits[key] = pursuit
+        self._of_job.setdefault(chase.job.name, set()).add(pursuit)
         task = self._instance.spawn(self._guarded(pursuit))
         if not task.done():  # an eager loop may have ended it already
             self.tasks[pursuit] = task
@@ -50,6 +53,8 @@ class Pursuits:
 
     def adopt(self, job: Job, open_runs: Iterable[OpenRun]) -> None:
         """Go after open runs of a job that the store named, as their backup."""
+        if not self._instance.scheduled:
+            return
         for other in open_runs:
             if other.attempt == 0:
                 self._tell_bad(job, other.run)
@@ -66,13 +71,17 @@ class Pursuits:
             spread = self._instance.env.rng.uniform(0, BACKUP_SPREAD) if other.rest else 0.0
             self.start(chase, first_wait=other.rest / 1000 + spread)
 
+    def doing(self, job: str, run: str) -> str:
+        """What is done here about a run just now, in words; empty for nothing."""
+        pursuit = self._pursuits.get((job, run))
+        return pursuit.doing if pursuit else ""
+
     def waits_behind(self, pursuit: Pursuit) -> bool:
         """Whether an older run of the same job waits here for others to end: it goes first."""
         order = order_of(pursuit.run)
         return any(
             other.waits_for_others and order_of(other.run) < order
-            for other in self._pursuits.values()
-            if other.job is pursuit.job
+            for other in self._of_job[pursuit.job.name]
         )
 
     async def _guarded(self, pursuit: Pursuit) -> None:
@@ -83,6 +92,7 @@ class Pursuits:
             tell(SCHEDULER, logging.ERROR, "run.broken", message, error, job=pursuit.job.name)
         finally:
             self._pursuits.pop((pursuit.job.name, pursuit.run), None)
+            self._of_job[pursuit.job.name].discard(pursuit)
             self.tasks.pop(pursuit, None)
             self._instance.ended(pursuit.job.name)
             pursuit.settle()

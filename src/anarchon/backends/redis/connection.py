@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anarchon.backends.base import STORE_FORMAT, StoreFacts
 from anarchon.backends.redis.clients.base import NoScript
-from anarchon.backends.redis.scripts import Script, script
+from anarchon.backends.redis.scripts import Script, read_all, script
 from anarchon.errors import (
     StoreError,
     StoreFormatError,
@@ -96,6 +96,7 @@ class Connection:
 
     async def open(self) -> tuple[str, ...]:
         """Look whether this server can serve as a store; answers warnings."""
+        read_all()
         await self._check_format(STORE_FORMAT)
         await self._check_permissions()
         await self.call("clock", [self.keys.instances], ["", "", 0, ""])  # may this key be used?

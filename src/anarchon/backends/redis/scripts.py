@@ -32,6 +32,14 @@ def script(name: str) -> Script:
     return Script(name, text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
+def read_all() -> None:
+    """Read every script now, so that none is missed later, when files can no longer be opened."""
+    folder = resources.files("anarchon.backends.redis").joinpath("lua")
+    for file in folder.iterdir():
+        if file.name.endswith(".lua"):
+            script(file.name.removesuffix(".lua"))
+
+
 def _read(path: str) -> str:
     return (
         resources.files("anarchon.backends.redis")

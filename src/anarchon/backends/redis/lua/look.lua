@@ -3,7 +3,7 @@
 -- KEYS  1 state  2 active  3 slots  4 runs  5 results
 -- ARGV  1 run, or empty for none  2 now (tests only)
 --
--- Answers  {ok, TIME, schedule key, since, floor, pause in force (`until note`, or empty),
+-- Answers  {ok, TIME, schedule key, since, floor, last fence, pause in force (`until note`, or empty),
 --           n, (open run) x n, the run's record or empty,
 --           n, (run, attempt, fence, start, trigger, runner) x n, n, (member, score) x n}
 --
@@ -59,9 +59,10 @@ local function results_of(out, from)
   end
 end
 
-local fields = redis.call('HMGET', STATE, 'schedule', 'since', 'floor')
+local fields = redis.call('HMGET', STATE, 'schedule', 'since', 'floor', 'fence')
 local out = {
-  'ok', now, fields[1] or '', number_in(fields[2]), number_in(fields[3]), pause_in_force() or '',
+  'ok', now, fields[1] or '', number_in(fields[2]), number_in(fields[3]), number_in(fields[4]),
+  pause_in_force() or '',
 }
 open_runs(out)
 if run == '' then

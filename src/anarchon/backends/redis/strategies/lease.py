@@ -186,16 +186,17 @@ class LeaseStore:
     async def look(self, job: str, run: str) -> JobFacts:
         """What is known of a job, and of a run of it."""
         reply = await self._call("look", job, run)
-        until, note = _pause(reply[5])
-        end = 7 + _int(reply[6])
+        until, note = _pause(reply[6])
+        end = 8 + _int(reply[7])
         return JobFacts(
             time=_int(reply[1]),
             schedule_key=str(reply[2]),
             since=_int(reply[3]),
             floor=_int(reply[4]),
+            fence=_int(reply[5]),
             paused_until=until,
             paused_note=note,
-            open_runs=tuple(sorted(str(part) for part in reply[7:end])),
+            open_runs=tuple(sorted(str(part) for part in reply[8:end])),
             run=read_run(job, run, reply[end:], TRIGGERS) if run else None,
         )
 

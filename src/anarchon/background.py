@@ -1,0 +1,252 @@
+"""A scheduler beside a program without an event loop: in a thread that has one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import contextlib
+import logging
+import os
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from anarchon.engine.executor import DaemonExecutor
+from anarchon.engine.log import SCHEDULER, tell
+from anarchon.errors import SchedulerStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from datetime import datetime
+    from types import TracebackType
+    from typing import Any
+
+    from anarchon.durations import Duration
+    from anarchon.reports import (
+        Explanation,
+        Finding,
+        Health,
+        InstanceInfo,
+        JobInfo,
+        JobState,
+    )
+    from anarchon.runs import RunRecord
+    from anarchon.scheduler import Scheduler
+
+T = TypeVar("T")
+
+STOPPED = "the scheduler was stopped meanwhile"
+HEALTH_WAIT = 1.0
+"""Seconds that `health` waits for the event loop to turn."""
+
+
+class BackgroundScheduler:
+    """A scheduler in a thread of its own, with the methods of `Scheduler`, which block.
+
+    Made by `Scheduler.in_background`. Every method may be called from any thread but that of its
+    event loop, where async jobs and listeners run: those use the scheduler itself. Each raises what
+    the method of `Scheduler` raises, and `SchedulerStateError` when it is not started, when it is
+    stopped meanwhile, or in a process that was forked from the one that started it.
+    """
+
+    def __init__(self, scheduler: Scheduler, *, scheduled: bool = True) -> None:
+        """Not started yet."""
+        self._scheduler = scheduler
+        self._scheduled = scheduled
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._asked_to_stop: asyncio.Event | None = None
+        self._timeout: Duration | None = None
+        self._process = 0
+        self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start the scheduler in its thread. Raises what `Scheduler.start` raises.
+
+        If nobody stops it, the interpreter's exit does.
+        """
+        with self._lock:
+            self._refuse_forked()
+            if self._thread is not None:
+                message = "the scheduler is started already; stop() it first"
+                raise SchedulerStateError(message)
+            self._over = concurrent.futures.Future()
+            started: concurrent.futures.Future[None] = concurrent.futures.Future()
+            thread = threading.Thread(
+                target=self._turn, args=(started,), name="anarchon-scheduler", daemon=True
+            )
+            thread.start()
+            started.result()
+            self._thread, self._process = thread, os.getpid()
+        # A daemon, which does not keep the interpreter from its exit, where it is stopped.
+        atexit.register(self.stop)
+
+    def stop(self, timeout: Duration | None = None) -> None:
+        """Stop as `Scheduler.stop` does, and end the thread; does nothing if it is not started."""
+        if self._forked():
+            return
+        self._refuse_own_loop()
+        with self._lock:
+            thread, loop, asked = self._thread, self._loop, self._asked_to_stop
+            if thread is None or loop is None or asked is None:
+                return
+            self._timeout = timeout
+            with contextlib.suppress(RuntimeError):  # its loop is closed: it broke
+                loop.call_soon_threadsafe(asked.set)
+            thread.join()
+            self._thread = self._loop = None
+        atexit.unregister(self.stop)
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self.stop()
+
+    # -- what can be asked -------------------------------------------------------------------------
+
+    @property
+    def jobs(self) -> tuple[JobInfo, ...]:
+        """The declared jobs; see `Scheduler.jobs`."""
+        return self._scheduler.jobs
+
+    def health(self) -> Health:
+        """How it is; see `Health`. An event loop that does not turn within a second is not running.
+
+        Never raises.
+        """
+        seen = self._scheduler.health()
+        if self._loop is None or self._forked() or threading.current_thread() is self._thread:
+            return seen
+        try:
+            return self._wait(self._healthy(), HEALTH_WAIT)
+        except (TimeoutError, SchedulerStateError):
+            return replace(seen, running=False, loop_lag=max(seen.loop_lag, HEALTH_WAIT))
+
+    def run_now(self, name: str, timeout: float | None = None) -> object:
+        """Run a job here and now, and wait for its end; see `Scheduler.run_now`.
+
+        After `timeout` seconds `TimeoutError` ends the waiting; the run goes on.
+        """
+        return self._wait(self._scheduler.run_now(name), timeout)
+
+    def history(self, job: str, limit: int = 50) -> tuple[RunRecord, ...]:
+        """The newest runs of a job; see `Scheduler.history`."""
+        return self._wait(self._scheduler.history(job, limit))
+
+    def why(self, job: str, at: datetime | str) -> Explanation:
+        """Why a run did or did not take place; see `Scheduler.why`."""
+        return self._wait(self._scheduler.why(job, at))
+
+    def state(self, job: str) -> JobState:
+        """What the store knows of a job; see `Scheduler.state`."""
+        return self._wait(self._scheduler.state(job))
+
+    def instances(self) -> tuple[InstanceInfo, ...]:
+        """The instances that share the store; see `Scheduler.instances`."""
+        return self._wait(self._scheduler.instances())
+
+    def check(self) -> tuple[Finding, ...]:
+        """Look whether all is well; see `Scheduler.check`."""
+        return self._wait(self._scheduler.check())
+
+    def pause(self, job: str, *, until: datetime | None = None, note: str = "") -> None:
+        """Hold back a job's scheduled runs; see `Scheduler.pause`."""
+        self._wait(self._scheduler.pause(job, until=until, note=note))
+
+    def resume(self, job: str) -> bool:
+        """Let a paused job go on; see `Scheduler.resume`."""
+        return self._wait(self._scheduler.resume(job))
+
+    def cancel(self, job: str, run: datetime | str | None = None) -> tuple[str, ...]:
+        """Cancel a run; see `Scheduler.cancel`."""
+        return self._wait(self._scheduler.cancel(job, run))
+
+    def forget(self, job: str) -> bool:
+        """Delete all that is stored of a job; see `Scheduler.forget`."""
+        return self._wait(self._scheduler.forget(job))
+
+    # -- the thread --------------------------------------------------------------------------------
+
+    def _turn(self, started: concurrent.futures.Future[None]) -> None:
+        try:
+            asyncio.run(self._live(started))
+        except BaseException as error:  # noqa: BLE001 - told to whoever waits in start()
+            if not started.done():
+                started.set_exception(error)
+            else:
+                message = f"the scheduler's thread ended by an error: {error}"
+                tell(SCHEDULER, logging.CRITICAL, "scheduler.broken", message, error)
+        finally:
+            self._over.set_result(None)
+
+    async def _live(self, started: concurrent.futures.Future[None]) -> None:
+        asyncio.get_running_loop().set_default_executor(DaemonExecutor())
+        self._asked_to_stop = asyncio.Event()
+        await self._scheduler.start(scheduled=self._scheduled)
+        self._loop = asyncio.get_running_loop()
+        started.set_result(None)
+        await self._asked_to_stop.wait()
+        await self._scheduler.stop(self._timeout)
+
+    async def _healthy(self) -> Health:
+        return self._scheduler.health()
+
+    def _wait(self, question: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        try:
+            self._refuse_own_loop()
+            self._refuse_forked()
+            loop = self._loop
+            if loop is None:
+                message = "the scheduler is not started: start() it first"
+                raise SchedulerStateError(message)
+            answer = asyncio.run_coroutine_threadsafe(question, loop)
+        except RuntimeError as error:
+            question.close()
+            if isinstance(error, SchedulerStateError):
+                raise
+            raise SchedulerStateError(STOPPED) from error
+        try:
+            # A question that came too late for the loop would be waited for in vain.
+            ends: tuple[Any, Any] = (answer, self._over)
+            concurrent.futures.wait(ends, timeout, concurrent.futures.FIRST_COMPLETED)
+            if self._over.done() and not answer.done():
+                raise SchedulerStateError(STOPPED)
+            if not answer.done():
+                message = f"no answer within {timeout:g} s; what was asked for goes on"
+                raise TimeoutError(message)
+            return answer.result()
+        except concurrent.futures.CancelledError as error:
+            raise SchedulerStateError(STOPPED) from error
+        finally:
+            answer.cancel()  # nobody waits any more
+
+    def _refuse_own_loop(self) -> None:
+        if self._thread is not None and threading.current_thread() is self._thread:
+            message = (
+                "this method blocks, and was called in the scheduler's own event loop, which it"
+                " would wait for; there, await the method of the scheduler itself"
+            )
+            raise SchedulerStateError(message)
+
+    def _forked(self) -> bool:
+        return self._thread is not None and self._process != os.getpid()
+
+    def _refuse_forked(self) -> None:
+        if self._forked():
+            message = (
+                f"this process ({os.getpid()}) was forked from the one ({self._process}) in which"
+                " the scheduler was started, and only there it runs: start it after the fork, in"
+                " each worker"
+            )
+            raise SchedulerStateError(message)
