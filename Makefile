@@ -43,9 +43,12 @@ lint: $(VENV)/.dev ## check style and formatting
 	@$(BIN)/ruff format --check $(CHECKED)
 
 .PHONY: types
-types: $(VENV)/.dev ## check types with mypy and pyright, both strict
+types: $(VENV)/.dev ## check types with mypy and pyright, both strict; every public type is known
 	@$(BIN)/mypy
 	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
+	@PATH="$(abspath $(BIN)):$$PATH" PYRIGHT_PYTHON_IGNORE_WARNINGS=1 \
+		$(BIN)/pyright --verifytypes anarchon --ignoreexternal >$(VENV)/types.log || \
+		{ cat $(VENV)/types.log; exit 1; }
 
 .PHONY: format
 format: $(VENV)/.dev ## rewrite the sources as `make lint` wants them

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NO_THREADS = (
+    "threads are not real here (gevent or eventlet took their place), and an event loop needs one:"
+    " run the scheduler as a process of its own, with scheduler.run()"
+)
 STOPPED = "the scheduler was stopped meanwhile"
 HEALTH_WAIT = 1.0
 """Seconds that `health` waits for the event loop to turn."""
@@ -74,8 +78,9 @@ class BackgroundScheduler:
                 raise SchedulerStateError(message)
             self._over = concurrent.futures.Future()
             started: concurrent.futures.Future[None] = concurrent.futures.Future()
+            here = threading.get_native_id()
             thread = threading.Thread(
-                target=self._turn, args=(started,), name="anarchon-scheduler", daemon=True
+                target=self._turn, args=(started, here), name="anarchon-scheduler", daemon=True
             )
             thread.start()
             started.result()
@@ -178,8 +183,9 @@ class BackgroundScheduler:
 
     # -- the thread --------------------------------------------------------------------------------
 
-    def _turn(self, started: concurrent.futures.Future[None]) -> None:
+    def _turn(self, started: concurrent.futures.Future[None], starter: int) -> None:
         try:
+            _refuse_greenlets(starter)
             asyncio.run(self._live(started))
         except BaseException as error:  # noqa: BLE001 - told to whoever waits in start()
             if not started.done():
@@ -250,3 +256,9 @@ class BackgroundScheduler:
                 " each worker"
             )
             raise SchedulerStateError(message)
+
+
+def _refuse_greenlets(starter: int) -> None:
+    """Raise where this thread is the same to the system as `starter`, which started it."""
+    if threading.get_native_id() == starter:
+        raise SchedulerStateError(NO_THREADS)

@@ -32,7 +32,6 @@ _ENDED = {
         " left or nobody took it over in time."
     ),
     RunStatus.RUNNING: "It is running.",
-    RunStatus.WAITING: "It waits for its next attempt.",
 }
 
 
@@ -50,7 +49,7 @@ def explain(name: str, run: str, facts: JobFacts, job: Job | None, here: Here) -
     slot = moment(order_of(run), zone)
     record = facts.run
     if record is not None:
-        sentences = _about_record(record, zone)
+        sentences = _about_record(record, facts, zone)
     else:
         sentences = _about_nothing(run, facts, job, zone)
     open_still = record is None or record.status in {RunStatus.RUNNING, RunStatus.WAITING}
@@ -64,9 +63,17 @@ def explain(name: str, run: str, facts: JobFacts, job: Job | None, here: Here) -
     return Explanation(job=name, run=run, slot=slot, status=status, sentences=tuple(sentences))
 
 
-def _about_record(record: RunRecord, zone: ZoneInfo | None) -> list[str]:
+def _about_record(record: RunRecord, facts: JobFacts, zone: ZoneInfo | None) -> list[str]:
     unknown = "How it ended is unknown."
     sentences = [_NEVER_RAN.get(record.status) or _ENDED.get(record.status, unknown)]
+    if record.status is RunStatus.RUNNING and facts.run_end <= facts.time:
+        since = _when(facts.run_end / 1000, zone)
+        why = "the instance that ran it died, or lost the store"
+        then = "It is taken over by the next instance that asks, if an attempt is left."
+        sentences = [f"Its lease is over since {since}: {why}. {then}"]
+    elif record.status is RunStatus.WAITING:
+        until = _when(facts.run_end / 1000, zone)
+        sentences = [f"It waits for its next attempt, which may begin from {until} on."]
     sentences += [_attempt(attempt, zone) for attempt in record.attempts]
     return sentences
 

@@ -272,7 +272,8 @@ class Operations:
         with contextlib.suppress(ScheduleError):  # a user's schedule may fail just now
             slot = job.slots.next_after(now)
         next_run = None if slot is None else moment(slot, job.slots.timezone)
-        counts = self._engine.instance.reasons.counts(job.name) if self._engine else {}
+        engine = self._engine  # asked for once: another thread may be asking
+        counts = engine.instance.reasons.counts(job.name) if engine else {}
         return JobInfo(job.name, job.slots.explain(), next_run, counts)
 
     def _job_named(self, name: str) -> Job:

@@ -15,6 +15,8 @@ from tests.behaviour.stories import NEVER, ONCE, fail_first, plain, run_now, sev
 from tests.support.world import EVERY_SECOND, World, seconds, virtual
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from anarchon import Scheduler
 
 
@@ -66,6 +68,55 @@ async def test_no_place_in_time(world: World) -> None:
     await world.at(300)
     assert len(world.slots("long")) == 1
     assert world.slots() == []
+
+
+@row(
+    "max_concurrent_runs",
+    "several slots of one job fall due before a place is free",
+    "The newest is run. One that has waited for more than a second gives way to it; under"
+    ' `overlap="wait"` all of them run, oldest first, within `max_late`.',
+)
+@pytest.mark.parametrize("overlap", ["skip", "allow", "wait"])
+@virtual
+async def test_older_slots_give_way_at_the_bound(
+    world: World, overlap: Literal["skip", "wait", "allow"]
+) -> None:
+    long = world.job("5 0 12 * * *", 30, name="long")
+    await world.start(
+        several(long, world.job(EVERY_SECOND, overlap=overlap)), max_concurrent_runs=1
+    )
+    await world.at(40.5)
+    slots = world.slots()
+    assert slots == sorted(slots)
+    assert [slot for slot in slots if slot > seconds(34)[0]] == seconds(*range(35, 41))
+    old = [slot for slot in slots if seconds(5)[0] < slot <= seconds(34)[0]]
+    if overlap == "wait":
+        assert old == seconds(*range(6, 35))
+    else:
+        assert len(old) <= 1
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@virtual
+async def test_a_job_longer_than_its_period_stays_on_time_at_the_bound(
+    world: World, count: int
+) -> None:
+    declare = world.job(EVERY_SECOND, 1.5 * count, overlap="allow")
+    await world.start(declare, count, max_concurrent_runs=1)
+    await world.at(150.5)
+    assert max(entry.start - entry.slot for entry in world.entries) <= 1600
+
+
+@virtual
+async def test_who_is_full_does_not_complain_of_what_others_run(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    often = world.job(EVERY_SECOND)
+    await world.start(several(world.job(ONCE, 600, name="long"), often), max_concurrent_runs=1)
+    await world.start(often)
+    await world.at(400.5)
+    assert world.slots() == seconds(*range(1, 401))
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 @row(

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from anarchon.cli import main
-from anarchon.cli.next import in_words
+from anarchon.cli.times import in_words
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -198,7 +198,8 @@ class JobFacts:
 
     `schedule_key` is empty and `since` 0 where no instance ever registered the job; at or below
     `floor` nothing is kept of runs; `fence` is that of its last attempt, 0 for none. `paused_until`
-    is None when not paused, 0 for an open end.
+    is None when not paused, 0 for an open end. `run_end` is the end of the lease or wait of the run
+    that was asked about, 0 where it is over.
     """
 
     time: int
@@ -210,6 +211,7 @@ class JobFacts:
     paused_note: str
     open_runs: tuple[str, ...]
     run: RunRecord | None
+    run_end: int
 
     @property
     def known(self) -> bool:

@@ -40,11 +40,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the record of a run says."""
+    """What the record of a run says; `end` is that of its lease or wait, 0 where it is over."""
 
     state: State
     attempt: int
     outcome: Outcome
+    end: int = 0
 
 
 _DONE = {

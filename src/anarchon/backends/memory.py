@@ -25,6 +25,7 @@ from anarchon.backends.reference import JobBook, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from anarchon.runs import RunRecord
 
@@ -49,7 +50,7 @@ class MemoryBackend:
         self._clock = clock
         self.books: dict[str, JobBook] = {}
         self.instances: dict[str, tuple[int, str]] = {}
-        self.lock = threading.Lock()
+        self.lock: AbstractContextManager[object] = threading.Lock()
         """Held during each call: schedulers may run in several threads."""
 
     @property
@@ -175,11 +176,12 @@ class MemoryStore:
         with self._backend.lock:
             book, now = self._backend.books.get(job) or JobBook(), self._now()
             until, note = book.pause_in_force(now)
-            record = None
+            record, standing = None, None
             if run:
+                standing = _standing(book, run)
                 began = [entry for entry in book.attempts if entry.run == run]
                 results = [result for result in book.results if result.run == run]
-                record = compose_run(job, run, began, results, _standing(book, run))
+                record = compose_run(job, run, began, results, standing)
             return JobFacts(
                 time=now,
                 schedule_key=book.schedule_key,
@@ -190,6 +192,7 @@ class MemoryStore:
                 paused_note=note,
                 open_runs=tuple(r for r in sorted(book.active) if book.is_open(r))[:RUNS_NAMED],
                 run=record,
+                run_end=standing.end if standing else 0,
             )
 
     async def instances(self) -> Presences:
@@ -209,4 +212,5 @@ def _standing(book: JobBook, run: str) -> Standing | None:
     record = book.records.get(run)
     if not isinstance(record, Record):
         return None
-    return Standing(record.state, record.attempt, record.outcome)
+    end = record.end if record.open else 0
+    return Standing(record.state, record.attempt, record.outcome, end)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anarchon import ConfigurationError, Cron, Every, ScheduleError, clock_changes
+from anarchon import Cron, Every, ScheduleError, clock_changes
 from anarchon.cli.numbers import whole_number
+from anarchon.cli.times import clock, day, in_words, read_moment, seconds_in, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import date
     from zoneinfo import ZoneInfo
 
     from anarchon import ClockChange
 
 _MOST_RUNS = 1000
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+|\d+(?:\.\d+)?", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?", re.ASCII)
-_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def next_runs(
@@ -54,7 +47,9 @@ def next_runs(
     # The schedule knows the zones and says what is wrong with a name, also for an interval.
     zone = Cron("@daily", timezone).zone
     schedule = _schedule(context.args, zone)
-    since = datetime.now(UTC).astimezone(zone) if start is None else _moment(start, zone)
+    since = (
+        datetime.now(UTC).astimezone(zone) if start is None else read_moment(start, "--from", zone)
+    )
     until = _a_year_after(since)
     runs = list(_runs(schedule, since, number))
     changes = clock_changes(schedule, since, until) if isinstance(schedule, Cron) else ()
@@ -73,7 +68,8 @@ def next_runs(
 def read_schedule(expr: str, zone: ZoneInfo) -> Cron | Every:
     """Return the schedule that an argument stands for. Raises `ScheduleError`."""
     text = expr.strip()
-    if _DURATION.fullmatch(text) is None:
+    seconds = seconds_in(text)
+    if seconds is None:
         # No cron expression is a single word that begins with a digit.
         if text[:1].isdecimal() and len(text.split()) == 1:
             message = (
@@ -82,7 +78,6 @@ def read_schedule(expr: str, zone: ZoneInfo) -> Cron | Every:
             )
             raise ScheduleError(message)
         return Cron(text, zone)
-    seconds = sum(float(number) * _MS[unit or "s"] / 1000 for number, unit in _PART.findall(text))
     return Every(seconds)
 
 
@@ -105,40 +100,6 @@ def _schedule(words: list[str], zone: ZoneInfo) -> Cron | Every:
         raise ScheduleError(message) from error
 
 
-def in_words(length: timedelta) -> str:
-    """Say a length of time in its two largest units: `3 h 12 min`."""
-    rest = max(0, round(length / timedelta(milliseconds=1)))
-    counts: list[tuple[int, str]] = []
-    for unit, size in _UNITS:
-        count, rest = divmod(rest, size)
-        counts.append((count, unit))
-    for (count, unit), (further, smaller) in pairwise(counts):
-        if count:
-            return f"{count} {unit} {further} {smaller}" if further else f"{count} {unit}"
-    return f"{counts[-1][0]} ms"
-
-
-def _moment(text: str, zone: ZoneInfo) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        message = f"--from {text!r}: give a date and time such as 2027-03-27T12:00, or ...+01:00"
-        raise ConfigurationError(message) from error
-    try:
-        local = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
-        local = local.astimezone(zone)
-    except OverflowError as error:
-        message = f"--from {text!r}: that is too near to the first or last year there is"
-        raise ConfigurationError(message) from error
-    if moment.tzinfo is None and local.replace(tzinfo=None) != moment:
-        message = (
-            f"--from {text!r}: the clocks of {zone.key} skip that time; give it with its offset"
-            f" from UTC, as in {local.isoformat(timespec='minutes')}"
-        )
-        raise ConfigurationError(message)
-    return local
-
-
 def _a_year_after(moment: datetime) -> datetime:
     try:
         return moment + timedelta(days=365)
@@ -158,12 +119,12 @@ def _aligned(runs: list[datetime], zone: ZoneInfo, since: datetime) -> Iterator[
     if not runs:
         yield "  never again"
     # A run of a fraction of a second shows it, and then all do, so that the columns stay.
-    fine = "milliseconds" if any(run.microsecond for run in runs) else "seconds"
+    fine = any(run.microsecond for run in runs)
     for run in runs:
         local, utc = run.astimezone(zone), run.astimezone(UTC)
-        shown = f"{_day(local)} {local.time().isoformat(fine)} {_offset(local)}"
+        shown = told(local, fine=fine)
         if zone.key != "UTC":
-            shown += f"   {utc.date()} {utc.time().isoformat(fine)} UTC"
+            shown += f"   {utc.date()} {clock(utc, fine=fine)} UTC"
         yield f"  {shown}   in {in_words(_wait(run, since))}"
 
 
@@ -172,22 +133,13 @@ def _wait(run: datetime, since: datetime) -> timedelta:
     return run.astimezone(UTC) - since.astimezone(UTC)
 
 
-def _day(moment: date) -> str:
-    # Not by strftime: its names depend on the host's language.
-    return f"{_WEEKDAYS[moment.weekday()]} {moment.isoformat()[: len('2027-03-27')]}"
-
-
-def _offset(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds")[len("2027-03-27T12:00:00") :]
-
-
 def _told_changes(changes: tuple[ClockChange, ...], until: datetime) -> Iterator[str]:
     if not changes:
         yield f"No clock change until {until.date()} moves, skips or doubles a run."
         return
     yield f"Clock changes until {until.date()}:"
     for change in changes:
-        yield f"  {_day(change.date)}  {change.kind:<7}  {change.text}"
+        yield f"  {day(change.date)}  {change.kind:<7}  {change.text}"
 
 
 def _as_json(

@@ -102,7 +102,8 @@ class Attempt:
         try:
             return self._ending(await self._run_body(loop))
         finally:
-            self.held.on_change = lambda: None
+            # An exception that is kept keeps its frames, and this with them: but not the engine.
+            self._on_lost = self.held.on_change = _nobody_hears
             self._fence_timer.cancel()
             if self._overdue:
                 self._overdue.cancel()
@@ -232,6 +233,10 @@ class Attempt:
             "runner": self.run.runner,
             "trigger": str(self.run.trigger),
         }
+
+
+def _nobody_hears() -> None:
+    """Nothing is to be done any more."""
 
 
 def _is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:

@@ -37,12 +37,12 @@ class Claimant:
         self._news = news
         self._unknown = False
         self.terms: JobTerms = instance.terms(chase.job)
-        self.seen = chase.seen
-        self.token = instance.random_name(12)
-        self.maybe_won = False
+        self.seen: int = chase.seen
+        self.token: str = instance.random_name(12)
+        self.maybe_won: bool = False
         self.queued = False
         """Whether it was told to wait for another run of the job: then it keeps its place."""
-        self.refusal = ""
+        self.refusal: str = ""
 
     async def ask(self, *, to_win: bool = True) -> Asked[ClaimAnswer] | None:
         """The claim, repeated after an unknown outcome; None when there is no more use in it.

@@ -73,7 +73,7 @@ class ServerClock:
         self._clock = clock
         self._on_step = on_step
         self._ahead: float = clock.wall() - clock.boot() * 1000
-        self.known = False
+        self.known: bool = False
 
     def heard(self, sent: float, received: float, time_ms: int) -> None:
         """Take in the server's time from an answer; `sent` and `received` are of `clock.boot()`."""

@@ -50,9 +50,9 @@ class Engine:
         self._duties: set[asyncio.Task[None]] = set()
         self._opening: asyncio.Task[None] | None = None
         self._registered = asyncio.Event()
-        self.hurried = asyncio.Event()
+        self.hurried: asyncio.Event = asyncio.Event()
         """Set to let a shutdown under way wait no longer for running jobs."""
-        self.instance = Instance(
+        self.instance: Instance = Instance(
             backend,
             options,
             env,
@@ -62,7 +62,8 @@ class Engine:
             scheduled=scheduled,
         )
         self._due = DueSlots(self.instance, self._duty)
-        self.pursuits = self._due.pursuits = Pursuits(self.instance, self._due.given_up)
+        self.pursuits: Pursuits = Pursuits(self.instance, self._due.given_up)
+        self._due.pursuits = self.pursuits
         self._timeline = Timeline(self.instance.server, self._due.ask, self._due.let_go)
         self._watched_loop = WatchedLoop(asyncio.get_running_loop())
         forks_leave(asyncio.get_running_loop())

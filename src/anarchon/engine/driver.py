@@ -44,10 +44,10 @@ class Driven(Coroutine[Any, Any, Ended]):
         self._believed = believed
         self._borne = 0
         self._process = os.getpid()
-        self.ended = False
+        self.ended: bool = False
         """Whether the body is over, also while nobody has taken note of it yet."""
-        self.__name__ = getattr(body, "__name__", type(body).__name__)
-        self.__qualname__ = getattr(body, "__qualname__", self.__name__)
+        self.__name__: str = getattr(body, "__name__", type(body).__name__)
+        self.__qualname__: str = getattr(body, "__qualname__", self.__name__)
 
     def send(self, value: Any) -> Any:
         """Take a step, or a cancellation in its place."""

@@ -8,6 +8,7 @@ which is later. So the holder stops before anybody else can start, without a wor
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import threading
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from anarchon.engine.clock import sleep_until
 from anarchon.engine.ending import cancel_and_wait
 from anarchon.engine.executor import DaemonExecutor
-from anarchon.engine.link import Link, Pauses
+from anarchon.engine.link import URGENT_PAUSE, Link, Pauses
 from anarchon.engine.log import RUNS, tell
 from anarchon.errors import StoreError
 
@@ -58,13 +59,13 @@ class HeldLease:
         self.run = run
         self.token = token
         self.attempt = attempt
-        self.stop_signal = StopSignal(self.believed)
-        self.lost = False
-        self.taken = False
+        self.stop_signal: StopSignal = StopSignal(self.believed)
+        self.lost: bool = False
+        self.taken: bool = False
         self.cancel_asked = False
-        self.ended = False
+        self.ended: bool = False
         self.on_change: Callable[[], None] = lambda: None
-        self.believed_until = 0.0
+        self.believed_until: float = 0.0
         self.prolong(sent)
 
     def prolong(self, sent: float) -> None:
@@ -144,10 +145,11 @@ class ThreadCarrier:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Start the thread."""
+        """Start the thread. Raises what keeps its loop from running."""
         loop = asyncio.new_event_loop()
+        ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         thread = threading.Thread(
-            target=self._turn, args=(loop,), name="anarchon-heartbeat", daemon=True
+            target=self._turn, args=(loop, ready), name="anarchon-heartbeat", daemon=True
         )
         try:
             thread.start()
@@ -155,14 +157,20 @@ class ThreadCarrier:
             loop.close()
             raise
         self._loop, self._thread = loop, thread
+        await asyncio.wrap_future(ready)
 
     @staticmethod
-    def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    def _turn(loop: asyncio.AbstractEventLoop, ready: concurrent.futures.Future[None]) -> None:
         asyncio.set_event_loop(loop)
         # Host names are still to be resolved while the interpreter ends.
         loop.set_default_executor(DaemonExecutor())
+        loop.call_soon(ready.set_result, None)
         try:
             loop.run_forever()
+        except BaseException as error:
+            if ready.done():
+                raise
+            ready.set_exception(error)
         finally:
             loop.close()
 
@@ -241,7 +249,7 @@ class Heartbeats:
 
     async def _prolong(self, held: HeldLease) -> bool:
         """One heartbeat, repeated until answered. False when there is nothing more to keep."""
-        pauses = Pauses(self._random)
+        pauses = Pauses(self._random, URGENT_PAUSE)
         while not held.ended:
             if not held.believed():
                 held.lose(taken=False)

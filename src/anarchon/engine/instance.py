@@ -70,28 +70,30 @@ class Instance:
         self.runner = runner
         self.options = options
         self.scheduled = scheduled
-        self.started = False
+        self.started: bool = False
         """Whether listeners were told that it started."""
         self.stopping = False
         self.broken = False
         """Whether a part of the engine failed, so that it is not what it should be."""
-        self.loop_lag = 0.0
-        self.turns_at = math.inf
+        self.loop_lag: float = 0.0
+        self.turns_at: float = math.inf
         """By when the loop turns for sure unless something blocks it, by the host's own clock."""
-        self.touch = asyncio.Event()
+        self.touch: asyncio.Event = asyncio.Event()
         """Set when the store goes away or comes back."""
         self._loop = asyncio.get_running_loop()
         # Tasks of the engine's own must not count as a job's when a job calls the scheduler.
         self._context = own_context()
         self._ends: dict[str, asyncio.Event] = {}
-        self.server = ServerClock(env.clock, lambda step: self._soon(lambda: on_step(step)))
-        self.listeners = Listeners(listeners, self.spawn)
-        self.reasons = Reasons()
-        self.health = StoreHealth(lambda why: self._soon(lambda: self._touched(why)))
-        self.loop_watch = LoopWatch(self._loop, env.clock)
+        self.server: ServerClock = ServerClock(
+            env.clock, lambda step: self._soon(lambda: on_step(step))
+        )
+        self.listeners: Listeners = Listeners(listeners, self.spawn)
+        self.reasons: Reasons = Reasons()
+        self.health: StoreHealth = StoreHealth(lambda why: self._soon(lambda: self._touched(why)))
+        self.loop_watch: LoopWatch = LoopWatch(self._loop, env.clock)
         self._shares = backend.shares_connection
-        self.link = self._connect(backend)
-        self.heartbeats = Heartbeats(
+        self.link: Link = self._connect(backend)
+        self.heartbeats: Heartbeats = Heartbeats(
             self.link if self._shares else self._connect(backend),
             TaskCarrier() if self._shares else env.carrier(),
             env.clock,
@@ -99,7 +101,7 @@ class Instance:
             options.heartbeat / 1000,
             self.loop_watch,
         )
-        self.room = Room(options.max_concurrent_runs, options.max_threads)
+        self.room: Room = Room(options.max_concurrent_runs, options.max_threads)
 
     def terms(self, job: Job) -> JobTerms:
         """What the store is told of a job."""

@@ -55,8 +55,8 @@ class StoreHealth:
         self._on_change = on_change
         self._told = ""
         self._answered_at = 0.0
-        self.there = True
-        self.serves = True
+        self.there: bool = True
+        self.serves: bool = True
         """Whether the last call was answered without an error."""
 
     def answered(self, received: float = 0.0) -> None:

@@ -143,8 +143,10 @@ class _Ear:
         task = asyncio.current_task()
         try:
             await self._call(event)
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything
+        except BaseException as error:
             if task is not None and task.cancelling():
+                if isinstance(error, GeneratorExit):
+                    raise  # it ignored its cancellations, and is thrown away
                 raise asyncio.CancelledError from None
             message = f"the listener {self.listener.name} failed at {event.name}"
             tell(SCHEDULER, logging.ERROR, "listener.failed", message, error)

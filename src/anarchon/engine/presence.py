@@ -60,9 +60,13 @@ async def keep_in_touch(instance: Instance, facts: Mapping[str, object]) -> None
     idle instance notices that the store is back.
     """
     told = 0
+    asked = False
     loop = asyncio.get_running_loop()
     while True:
         try:
+            if not asked:
+                await instance.link.ask(ask_time)  # others are told of the clocks' difference
+                asked = True
             await instance.link.ask(lambda store: _show(store, instance, facts))
             told = _tell_difference(instance, told)
         except StoreError:

@@ -65,10 +65,10 @@ class Pursuit:
         self._caller = caller
         self._news = RunNews(instance, chase.job, chase.run)
         self._claimant = Claimant(instance, chase, self._news)
-        self.waits_for_others = False
+        self.waits_for_others: bool = False
         self._retries = False
         self._began = False
-        self.given_up = False
+        self.given_up: bool = False
         self._ending: Ending | None = None
         self._hands_over = False
         self.attempt: Attempt | None = None

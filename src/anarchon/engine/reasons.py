@@ -78,5 +78,6 @@ class Reasons:
 
     def counts(self, job: str) -> dict[Reason, int]:
         """How many slots of a job were not run here since the start, by reason."""
-        counts: Counter[Reason] = self._counts.get(job, Counter())
+        # Copied in one step: another thread may be asking.
+        counts = dict(self._counts.get(job, {}))
         return {reason: count for reason, count in counts.items() if count}

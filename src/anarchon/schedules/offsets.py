@@ -49,7 +49,7 @@ class Offsets:
     def __init__(self, zone: ZoneInfo) -> None:
         self._zone = zone
         self._chunks: dict[int, tuple[Stretch, ...]] = {}
-        self.probes = 0
+        self.probes: int = 0
         """How often the zone was asked: what the work of this class is made of."""
 
     def at(self, instant: int) -> Stretch:

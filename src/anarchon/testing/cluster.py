@@ -68,8 +68,8 @@ class Instance:
         """Made by `Cluster.add`; not started yet."""
         self.name = name
         self.clock = clock
-        self.line = Line(cluster.time, name, cluster.executed)
-        self.alive = False
+        self.line: Line = Line(cluster.time, name, cluster.executed)
+        self.alive: bool = False
         self._cluster = cluster
         self._declare = declare
         self._settings = settings
@@ -174,11 +174,11 @@ class Cluster:
     def __init__(self, time: VirtualTime) -> None:
         """Make an empty store and no instance yet; inside the running loop of `time`, or before."""
         self.time = time
-        self.server = StoreClock(time)
-        self.backend = MemoryBackend(clock=self.server)
+        self.server: StoreClock = StoreClock(time)
+        self.backend: MemoryBackend = MemoryBackend(clock=self.server)
         self.executed: list[Executed] = []
         self.instances: dict[str, Instance] = {}
-        self.outside = contextvars.Context()
+        self.outside: contextvars.Context = contextvars.Context()
 
     def __getitem__(self, name: str) -> Instance:
         """The instance of a name (a job finds its own as ``run.runner``)."""

@@ -51,9 +51,9 @@ class HostThread:
         self._loop = loop
         self._held: list[tuple[_Gated, tuple[Any, ...]]] = []
         self._stops = 0
-        self.dead = False
+        self.dead: bool = False
         self._corpses: set[asyncio.Task[Any]] = set()
-        self.posts_to = posts_to or self
+        self.posts_to: HostThread = posts_to or self
 
     def stop(self) -> None:
         """Take no step until `go_on` was called as often."""
@@ -80,7 +80,8 @@ class HostThread:
 
     def haunt(self) -> None:
         """Go on even after death, so that what never ended can be ended when all is over."""
-        self.dead, self._stops = False, 0
+        self.dead = False
+        self._stops = 0
         self._release()
 
     def _release(self) -> None:
@@ -110,7 +111,7 @@ class _Gated:
     ) -> None:
         self._thread = thread
         self._callback = callback
-        self.context = context
+        self.context: contextvars.Context = context
         self.handle: asyncio.Handle | None = None
 
     @property
@@ -170,8 +171,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         selector.time = time
         super().__init__(selector)
         self._virtual = time
-        self.in_executor = 0
-        self.early = 0.0
+        self.in_executor: int = 0
+        self.early: float = 0.0
 
     def time(self) -> float:
         """Virtual seconds."""
@@ -262,15 +263,15 @@ class VirtualTime:
             raise ValueError(f"start={start!r}: give an aware datetime, one with a time zone")
         self.seed = seed
         self.start = start
-        self.rng = random.Random(seed)
-        self.seconds = 0.0
+        self.rng: random.Random = random.Random(seed)
+        self.seconds: float = 0.0
         self.complaints: list[str] = []
         self.threads: list[HostThread] = []
-        self.over = False
+        self.over: bool = False
         self._start_ms = round(start.timestamp() * 1000)
         self._resting: dict[threading.Thread, threading.Event] = {}
         self._strangers = set(threading.enumerate())
-        self.loop = VirtualLoop(self)
+        self.loop: VirtualLoop = VirtualLoop(self)
         self.loop.set_exception_handler(self._complain)
 
     def now(self) -> float:

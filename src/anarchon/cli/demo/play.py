@@ -80,7 +80,7 @@ class Play:
     """One demo, from the first instance's start to the last one's end."""
 
     def __init__(self, store: DemoStore, view: View, *, seconds: int, instances: int) -> None:
-        self.stage = Stage()
+        self.stage: Stage = Stage()
         self._cast = Cast(self.stage, store)
         self._store = store
         self._view = view

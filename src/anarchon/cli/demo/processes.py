@@ -31,8 +31,8 @@ class Child:
     """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.pid = process.pid
-        self.ended = asyncio.Event()
+        self.pid: int = process.pid
+        self.ended: asyncio.Event = asyncio.Event()
         self.complaints: list[str] = []
         self._process = process
         self._listening: asyncio.Task[None] | None = None

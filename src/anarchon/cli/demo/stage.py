@@ -108,7 +108,9 @@ class Stage:
 
     def __init__(self) -> None:
         self.instances: dict[int, Instance] = {}
-        self.jobs = {plan.name: JobView(plan.name, plan.schedule.explain()) for plan in PLANS}
+        self.jobs: dict[str, JobView] = {
+            plan.name: JobView(plan.name, plan.schedule.explain()) for plan in PLANS
+        }
         self.events: list[Event] = []
         self.records: list[Record] = []
         self.deaths: dict[int, int] = {}

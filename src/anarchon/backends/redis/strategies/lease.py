@@ -188,6 +188,7 @@ class LeaseStore:
         reply = await self._call("look", job, run)
         until, note = _pause(reply[6])
         end = 8 + _int(reply[7])
+        record, run_end = read_run(job, run, reply[end:], TRIGGERS)
         return JobFacts(
             time=_int(reply[1]),
             schedule_key=str(reply[2]),
@@ -197,7 +198,8 @@ class LeaseStore:
             paused_until=until,
             paused_note=note,
             open_runs=tuple(sorted(str(part) for part in reply[8:end])),
-            run=read_run(job, run, reply[end:], TRIGGERS) if run else None,
+            run=record,
+            run_end=run_end,
         )
 
     async def instances(self) -> Presences:

@@ -18,7 +18,8 @@ _RUN = re.compile(r"(?:[0-9]{1,15}|m[0-9]{1,15}-\S*)", re.ASCII)
 _LATEST_MS = 253_402_300_799_999
 """The last millisecond that a datetime can tell."""
 _RECORD = re.compile(
-    r"(?:(?P<open>[RW]) (?P<attempt>\d{1,15}) (?P<most>\d{1,15}) \d{1,15} \d{1,15} \d{1,15}"
+    r"(?:(?P<open>[RW]) (?P<attempt>\d{1,15}) (?P<most>\d{1,15})"
+    r" (?P<end>\d{1,15}) \d{1,15} \d{1,15}"
     r" [scm] \S+ (?P<outcome>[-sftncrui])!? .*"
     r"|(?P<closed>[DXCK]) (?P<tried>\d{1,15}) \d{1,15} \d{1,15}"
     r" [scm] \S+ (?P<how>[-sftncruiop]))",
@@ -41,14 +42,17 @@ def read_history(
 
 def read_run(
     job: str, run: str, parts: Sequence[Reply], triggers: Mapping[str, Trigger]
-) -> RunRecord | None:
-    """Put together what the look script tells of a run: its record, attempts and results."""
-    record = str(parts[0])
+) -> tuple[RunRecord | None, int]:
+    """Put together what the look script tells of a run: its record, attempts and results.
+
+    Answers also the end of its lease or wait, 0 where it is over.
+    """
+    standing = read_standing(str(parts[0]))
     rows, parts = _rows(parts[1:], 6)
     began = [entry for row in rows if (entry := _began(row, triggers))]
     rows, _ = _rows(parts, 2)
     results = [result for row in rows if (result := _result(row[0]))]
-    return compose_run(job, run, began, results, read_standing(record))
+    return compose_run(job, run, began, results, standing), standing.end if standing else 0
 
 
 def _rows(parts: Sequence[Reply], width: int) -> tuple[list[list[str]], Sequence[Reply]]:
@@ -92,4 +96,4 @@ def read_standing(record: str) -> Standing | None:
         letter, attempt, outcome = match.group("closed", "tried", "how")
     elif not 1 <= int(attempt) <= int(match["most"]):
         return None
-    return Standing(State(letter), int(attempt), Outcome(outcome))
+    return Standing(State(letter), int(attempt), Outcome(outcome), int(match["end"] or 0))
