@@ -12,9 +12,10 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from anarchon.engine.executor import DaemonExecutor
+from anarchon.durations import Duration, milliseconds
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.errors import SchedulerStateError
+from anarchon.own_loop import run_on_own_loop
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from anarchon.durations import Duration
     from anarchon.reports import (
         Explanation,
         Finding,
@@ -51,58 +51,95 @@ class BackgroundScheduler:
     Made by `Scheduler.in_background`. Every method may be called from any thread but that of its
     event loop, where async jobs and listeners run: those use the scheduler itself. Each raises what
     the method of `Scheduler` raises, and `SchedulerStateError` when it is not started, when it is
-    stopped meanwhile, or in a process that was forked from the one that started it.
+    stopped meanwhile, or in a process that was forked from the one that started it (where `health`
+    and `jobs` answer, and `stop` does nothing).
     """
 
-    def __init__(self, scheduler: Scheduler, *, scheduled: bool = True) -> None:
-        """Not started yet."""
+    def __init__(
+        self, scheduler: Scheduler, *, scheduled: bool = True, patience: float = 20.0
+    ) -> None:
+        """Not started yet. A loop that has not stopped after `patience` seconds is left."""
         self._scheduler = scheduler
         self._scheduled = scheduled
+        self._patience = patience
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._stop_wanted = threading.Event()
         self._asked_to_stop: asyncio.Event | None = None
         self._timeout: Duration | None = None
-        self._process = 0
+        self._process = os.getpid()
         self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._lock = threading.Lock()
+        self._lock_process = self._process
 
     def start(self) -> None:
         """Start the scheduler in its thread. Raises what `Scheduler.start` raises.
 
         If nobody stops it, the interpreter's exit does.
         """
-        with self._lock:
+        with self._own_lock():
             self._refuse_forked()
             if self._thread is not None:
                 message = "the scheduler is started already; stop() it first"
                 raise SchedulerStateError(message)
             self._over = concurrent.futures.Future()
+            self._stop_wanted.clear()
             started: concurrent.futures.Future[None] = concurrent.futures.Future()
             here = threading.get_native_id()
             thread = threading.Thread(
                 target=self._turn, args=(started, here), name="anarchon-scheduler", daemon=True
             )
             thread.start()
-            started.result()
             self._thread, self._process = thread, os.getpid()
+            try:
+                started.result()
+            except BaseException:
+                # If the waiting was interrupted, it is still to be stopped.
+                self._stop_wanted.set()
+                self._ask_to_stop()
+                if started.done():
+                    thread.join()
+                    self._thread = None
+                raise
         # A daemon, which does not keep the interpreter from its exit, where it is stopped.
         atexit.register(self.stop)
 
     def stop(self, timeout: Duration | None = None) -> None:
-        """Stop as `Scheduler.stop` does, and end the thread; does nothing if it is not started."""
+        """Stop as `Scheduler.stop` does, and end the thread; does nothing if it is not started.
+
+        An event loop that something blocks for good is left to the end of the process. Raises
+        `ConfigurationError`.
+        """
         if self._forked():
             return
+        patience = self._patience
+        if timeout is not None:
+            patience += milliseconds(timeout, "timeout") / 1000
         self._refuse_own_loop()
-        with self._lock:
-            thread, loop, asked = self._thread, self._loop, self._asked_to_stop
-            if thread is None or loop is None or asked is None:
+        with self._own_lock():
+            thread = self._thread
+            if thread is None:
                 return
             self._timeout = timeout
-            with contextlib.suppress(RuntimeError):  # its loop is closed: it broke
-                loop.call_soon_threadsafe(asked.set)
-            thread.join()
+            self._ask_to_stop()
+            thread.join(patience)
+            if thread.is_alive():
+                message = "the scheduler did not stop: something blocks its event loop; it is left"
+                tell(SCHEDULER, logging.WARNING, "scheduler.leftover", message)
             self._thread = self._loop = None
         atexit.unregister(self.stop)
+
+    def _own_lock(self) -> threading.Lock:
+        """The lock; a new one in a forked process, where its holder does not exist."""
+        if self._lock_process != os.getpid():
+            self._lock, self._lock_process = threading.Lock(), os.getpid()
+        return self._lock
+
+    def _ask_to_stop(self) -> None:
+        loop, asked = self._loop, self._asked_to_stop
+        if loop is not None and asked is not None:
+            with contextlib.suppress(RuntimeError):  # its loop is closed: it broke
+                loop.call_soon_threadsafe(asked.set)
 
     def __enter__(self) -> Self:
         """Start."""
@@ -138,12 +175,13 @@ class BackgroundScheduler:
         except (TimeoutError, SchedulerStateError):
             return replace(seen, running=False, loop_lag=max(seen.loop_lag, HEALTH_WAIT))
 
-    def run_now(self, name: str, timeout: float | None = None) -> object:
+    def run_now(self, name: str, timeout: Duration | None = None) -> object:
         """Run a job here and now, and wait for its end; see `Scheduler.run_now`.
 
         After `timeout` seconds `TimeoutError` ends the waiting; the run goes on.
         """
-        return self._wait(self._scheduler.run_now(name), timeout)
+        seconds = None if timeout is None else milliseconds(timeout, "timeout") / 1000
+        return self._wait(self._scheduler.run_now(name), seconds)
 
     def history(self, job: str, limit: int = 50) -> tuple[RunRecord, ...]:
         """The newest runs of a job; see `Scheduler.history`."""
@@ -186,7 +224,7 @@ class BackgroundScheduler:
     def _turn(self, started: concurrent.futures.Future[None], starter: int) -> None:
         try:
             _refuse_greenlets(starter)
-            asyncio.run(self._live(started))
+            run_on_own_loop(self._live(started))
         except BaseException as error:  # noqa: BLE001 - told to whoever waits in start()
             if not started.done():
                 started.set_exception(error)
@@ -197,12 +235,12 @@ class BackgroundScheduler:
             self._over.set_result(None)
 
     async def _live(self, started: concurrent.futures.Future[None]) -> None:
-        asyncio.get_running_loop().set_default_executor(DaemonExecutor())
         self._asked_to_stop = asyncio.Event()
         await self._scheduler.start(scheduled=self._scheduled)
         self._loop = asyncio.get_running_loop()
         started.set_result(None)
-        await self._asked_to_stop.wait()
+        if not self._stop_wanted.is_set():
+            await self._asked_to_stop.wait()
         await self._scheduler.stop(self._timeout)
 
     async def _healthy(self) -> Health:
@@ -227,6 +265,7 @@ class BackgroundScheduler:
             ends: tuple[Any, Any] = (answer, self._over)
             concurrent.futures.wait(ends, timeout, concurrent.futures.FIRST_COMPLETED)
             if self._over.done() and not answer.done():
+                question.close()  # nobody will take a further step of it
                 raise SchedulerStateError(STOPPED)
             if not answer.done():
                 message = f"no answer within {timeout:g} s; what was asked for goes on"

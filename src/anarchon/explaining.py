@@ -110,6 +110,9 @@ def _about_nothing(run: str, facts: JobFacts, job: Job | None, zone: ZoneInfo | 
     if job is not None and facts.time <= slot + job.keep:
         until = _when((slot + job.keep) / 1000, zone)
         return [f"Nobody has started it yet; it may still be started until {until}."]
+    if job is None:
+        why = "nobody asked for it, or the schedule, which is not known here, has no slot then"
+        return [f"The store has no record of it: {why}."]
     why = "no instance that has the job was running, reached the store and had room"
     return [f"Nobody asked for it: between its slot and its last moment {why}."]
 

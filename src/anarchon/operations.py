@@ -14,7 +14,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from anarchon.backends.base import order_of
+from anarchon.backends.base import FARTHEST_PAUSE, order_of
 from anarchon.checkup import check_up, instances_of
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.errors import (
@@ -179,8 +179,11 @@ class Operations:
         end = 0 if until is None else _moment_of(until, "until")
         checked_note(note)
         facts = await self._facts_of(job, "")
-        if until is not None and end <= facts.time:
-            message = f"until={until.isoformat()}: that is over; give a moment that is yet to come"
+        if until is not None and not facts.time < end <= FARTHEST_PAUSE:
+            message = (
+                f"until={until.isoformat()}: give a moment that is yet to come, before the"
+                " year 3000; without it, the pause lasts until resume()"
+            )
             raise ConfigurationError(message)
         async with self._asking() as store:
             await store.pause(job, end, note)

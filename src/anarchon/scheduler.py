@@ -17,7 +17,6 @@ from anarchon.durations import Duration, milliseconds
 from anarchon.engine.core import Engine
 from anarchon.engine.descendants import own_context
 from anarchon.engine.environment import Environment
-from anarchon.engine.executor import DaemonExecutor
 from anarchon.engine.listeners import Listener, checked_events, make_listener
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.engine.shutdown import shut_down
@@ -31,6 +30,7 @@ from anarchon.options import (
     refuse_what_is_no_backend,
     refuse_what_is_no_environment,
 )
+from anarchon.own_loop import run_on_own_loop
 from anarchon.schedules import slots_of
 from anarchon.signals import StopSignals
 
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="JobFunction")
 L = TypeVar("L", bound="ListenerFunction")
 
+LONGEST_STOP = 10.0
+"""Seconds that a stop may take beyond its timeout before its loop counts as blocked for good."""
 MOST_NAMED = 20
 """How many jobs the log names at a start."""
 
@@ -285,7 +287,8 @@ class Scheduler(Operations):
         stopped if nobody did. In a server that forks workers, start it in each worker, after the
         fork. `scheduled`: see `start`.
         """
-        return BackgroundScheduler(self, scheduled=scheduled)
+        patience = self._shutdown_timeout + LONGEST_STOP
+        return BackgroundScheduler(self, scheduled=scheduled, patience=patience)
 
     def run(self) -> None:
         """Run as a process of its own: blocks until SIGTERM or SIGINT, then stops.
@@ -300,10 +303,9 @@ class Scheduler(Operations):
         if _a_loop_is_running():
             message = "an event loop is running already: use `async with scheduler` inside it"
             raise SchedulerStateError(message)
-        asyncio.run(self._run())
+        run_on_own_loop(self._run())
 
     async def _run(self) -> None:
-        asyncio.get_running_loop().set_default_executor(DaemonExecutor())
         with StopSignals() as signals:
             async with self:
                 await signals.next()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,24 +16,29 @@ UNHEARD = 0.5
 """Seconds after which a loop that has not taken up a signal counts as blocked."""
 
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_in_force: set[StopSignals] = set()
+_masks = threading.local()
+
+
 class StopSignals:
     """Hears signals, in the main thread; what handled them before does so again at its end.
 
-    Python's own handlers are used and not the loop's: they work on Windows, are called while a job
-    blocks the loop, and do nothing to a process that a job forks.
+    Python's own handlers are used and not the loop's: they work on Windows, and are called while a
+    job blocks the loop. In a process that a job forks, the signals have their usual meaning.
     """
 
     def __init__(self) -> None:
         """Inside the running loop."""
         self._loop = asyncio.get_running_loop()
-        self._process = os.getpid()
         self._heard: asyncio.Queue[int] = asyncio.Queue()
         self._unheard_since: float | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         """Hear from now on."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        _in_force.add(self)
+        for number in SIGNALS:
             self._before[number] = signal.signal(number, self._hear)
         return self
 
@@ -43,6 +49,7 @@ class StopSignals:
         trace: TracebackType | None,
     ) -> None:
         """Hear no more."""
+        _in_force.discard(self)
         for number, before in self._before.items():
             signal.signal(number, before if before is not None else signal.SIG_DFL)
 
@@ -51,12 +58,6 @@ class StopSignals:
         return await self._heard.get()
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
-        if os.getpid() != self._process:
-            # In a process that a job forked a signal has its usual meaning.
-            usual = signal.SIG_DFL if number == signal.SIGTERM else signal.default_int_handler
-            signal.signal(number, usual)
-            signal.raise_signal(number)
-            return
         now = time.monotonic()
         if self._unheard_since is not None and now - self._unheard_since > UNHEARD:
             # A job blocks the loop, in this thread: this ends the job's step, as it would anywhere.
@@ -69,3 +70,33 @@ class StopSignals:
     def _take_up(self, number: int) -> None:
         self._unheard_since = None
         self._heard.put_nowait(number)
+
+
+# A signal that reaches a child before it has its usual handlers again would be lost: a pool that
+# ends a worker just after its fork would wait for it for ever. So signals wait until then.
+
+
+def _before_fork() -> None:
+    if _in_force:
+        _masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
+def _after_fork_in_parent() -> None:
+    before = vars(_masks).pop("before", None)
+    if before is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _after_fork_in_child() -> None:
+    if "before" in vars(_masks):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    _after_fork_in_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 GRACE_MS = 1000
 """How long after its lease end an older run forbids a younger one: its backups come first."""
 
+FARTHEST_PAUSE = 32_503_680_000_000
+"""The year 3000, in milliseconds: what lies far beyond cannot be told in every time zone."""
+
 STORE_FORMAT = 1
 """The number of the format that this version reads and writes."""
 
@@ -127,9 +130,10 @@ class OpenRun:
 class ClaimAnswer:
     """The answer to a claim; what does not apply is 0 or None.
 
-    `state` and `outcome` tell of a *done* run how it ended, and `floor` or `since` in `settled`
-    where nothing is stored of it any more. `left` says whether an attempt is left after the
-    present.
+    `state` is `WAITING` in a *won* answer where the run waited for this attempt: a retry, and no
+    takeover. `state` and `outcome` tell of a *done* run how it ended, and `floor` or `since` in
+    `settled` where nothing is stored of it any more. `left` says whether an attempt is left after
+    the present.
     """
 
     code: ClaimCode

@@ -274,7 +274,7 @@ class JobBook:
             self._add_result(
                 terms, ask.run, record.attempt, RunStatus.INTERRUPTED, record.end, "", record.fence
             )
-        return _about(ClaimCode.WON, won, now, terms.lease)
+        return replace(_about(ClaimCode.WON, won, now, terms.lease), state=record.state)
 
     # -- what they are made of ---------------------------------------------------------------
 

@@ -74,6 +74,8 @@ class Engine:
         Raises the errors of `Store.open`, other than `StoreUnavailable` and `StoreRefused`.
         """
         await self.instance.heartbeats.start()
+        if self._is_stopping():
+            return
         # A task of its own, so that a stop() meanwhile can end it before it closes the connection.
         opening = self._opening = self.instance.spawn(self._open())
         try:
@@ -92,6 +94,10 @@ class Engine:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.instance.options.call_timeout / 1000):
                     await self._registered.wait()
+
+    def _is_stopping(self) -> bool:
+        """Whether it was stopped meanwhile."""
+        return self.instance.stopping
 
     async def run_now(self, job: Job) -> asyncio.Future[object]:
         """Ask for a manual run of a job on this instance; the future is of its result.

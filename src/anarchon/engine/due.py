@@ -80,6 +80,8 @@ class DueSlots:
             return
         if until <= self._watched_from[job.name]:
             return  # the look-back of a start: other instances were there, or nobody was late
+        if self._instance.reasons.ran_here(job.name, str(until)):
+            return  # the store's clock was set back, and they are looked at once more
         why = "it was busy or suspended until it was too late"
         note = Note(Reason.MISSED, why)
         self._instance.reasons.note_stretch(job.name, after, until, note)

@@ -57,25 +57,36 @@ def loggable(error: BaseException) -> Triple | None:
     As three parts, since logging asks whether the exception itself is true, which it may deny.
     """
     try:
-        if _is_enormous(error, MOST_CAUSES):
+        if _is_enormous(error):
             return None
         return type(error), error, error.__traceback__
     except BaseException:  # noqa: BLE001 - what cannot be looked at cannot be logged
         return None
 
 
-def _is_enormous(error: BaseException, causes: int) -> bool:
-    if not causes or len(str(error)) > LONGEST_TEXT:
-        return True
-    trace, frames = error.__traceback__, 0
+def _is_enormous(error: BaseException) -> bool:
+    """Whether an exception, or one that it came from, is too much to be written out."""
+    seen: set[int] = set()
+    todo = [error]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if len(seen) > MOST_CAUSES or len(str(one)) > LONGEST_TEXT or _is_deep(one.__traceback__):
+            return True
+        within: tuple[BaseException, ...] = ()
+        if isinstance(one, BaseExceptionGroup):
+            within = one.exceptions  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+        if len(within) > MOST_CAUSES:
+            return True
+        further = (one.__cause__, one.__context__, *within)
+        todo += [other for other in further if other is not None]
+    return False
+
+
+def _is_deep(trace: types.TracebackType | None) -> bool:
+    frames = 0
     while trace is not None and frames <= MOST_FRAMES:
         trace, frames = trace.tb_next, frames + 1
-    if frames > MOST_FRAMES:
-        return True
-    within: tuple[BaseException, ...] = ()
-    if isinstance(error, BaseExceptionGroup):
-        within = error.exceptions  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-    if len(within) > MOST_CAUSES:
-        return True
-    further = (error.__cause__, error.__context__, *within)
-    return any(_is_enormous(one, causes - 1) for one in further if one is not None)
+    return frames > MOST_FRAMES

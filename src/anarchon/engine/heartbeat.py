@@ -157,7 +157,8 @@ class ThreadCarrier:
             loop.close()
             raise
         self._loop, self._thread = loop, thread
-        await asyncio.wrap_future(ready)
+        # Shielded: a start that is cancelled meanwhile must not cancel what the thread sets.
+        await asyncio.shield(asyncio.wrap_future(ready))
 
     @staticmethod
     def _turn(loop: asyncio.AbstractEventLoop, ready: concurrent.futures.Future[None]) -> None:

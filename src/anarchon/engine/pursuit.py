@@ -225,6 +225,7 @@ class Pursuit:
     async def _won(self, asked: Asked[ClaimAnswer]) -> float | None:
         instance, answer = self._instance, asked.answer
         self._news.won(answer)
+        self._retries = self._retries or answer.state is State.WAITING
         terms, token = self._claimant.terms, self._claimant.token
         held = HeldLease(instance.env.clock, terms, self.run, token, answer.attempt, asked.sent)
         if instance.stopping:

@@ -58,6 +58,10 @@ class Reasons:
             self._ran.popitem(last=False)
         self._drop(job, run)
 
+    def ran_here(self, job: str, run: str) -> bool:
+        """Whether a run was run here, as far as that is remembered."""
+        return (job, run) in self._ran
+
     def _drop(self, job: str, run: str) -> None:
         if (note := self._notes.pop((job, run), None)) is not None:
             self._counts[job][note.reason] -= 1

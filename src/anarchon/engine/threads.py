@@ -41,6 +41,7 @@ def in_thread(
     thread to give is an ending as well.
     """
     done: asyncio.Future[Ended] = loop.create_future()
+    ends: list[Ended] = []
     process = os.getpid()
 
     def tell_end(ended: Ended) -> None:
@@ -53,6 +54,7 @@ def in_thread(
         except BaseException as error:  # noqa: BLE001 - the end of user code, whatever it was
             ended = Ended(error=error)
         leave_if_forked(process, ended)
+        ends.append(ended)
         returned(ended)
         from_any_thread(loop, lambda: tell_end(ended))
 
@@ -65,7 +67,8 @@ def in_thread(
         if thread.is_alive():
             loop.call_later(LOOKED_AFTER, look)
         else:
-            tell_end(Ended(error=RuntimeError("its thread ended without a word")))
+            silent = Ended(error=RuntimeError("its thread ended without a word"))
+            tell_end(ends[0] if ends else silent)  # its word may still be on its way
 
     try:
         thread.start()

@@ -221,8 +221,22 @@ async def an_unstarted_run_has_a_last_chance(s: Subject) -> None:
     expect("outcome", done, outcome=Outcome.UNSTARTED)
 
 
+async def a_retry_is_told_from_a_takeover(s: Subject) -> None:
+    """Winning an attempt that the run waited for is a retry; one whose lease ended, a takeover."""
+    first = await s.claim()
+    expect("the first attempt", first, code=ClaimCode.WON, state=State.RUNNING)
+    await s.finish(outcome=Outcome.FAILED, delay=0)
+    retry = await s.claim(token=B, seen=1)
+    expect("a retry", retry, code=ClaimCode.WON, attempt=2, state=State.WAITING)
+    expect("asked again", await s.claim(token=B, seen=1), attempt=2, state=State.RUNNING)
+    s.at(SLOT + 2 * LEASE)
+    taken = await s.claim(token=C, seen=2)
+    expect("a takeover", taken, code=ClaimCode.WON, attempt=3, state=State.RUNNING)
+
+
 CHECKS = collect(
     Level.LEASES,
+    a_retry_is_told_from_a_takeover,
     success_ends_a_run,
     a_failure_waits_for_its_retry,
     the_claim_of_a_failed_attempt_wins_no_retry,

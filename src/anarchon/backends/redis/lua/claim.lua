@@ -23,7 +23,8 @@
 --           fence, trigger, n, (run, attempt, rest) x n}; what does not apply is 0 or empty. The n
 --          runs are the job's other open ones that can still be had.
 --   early    before the slot: rest is how long to wait
---   won      attempt, max attempts, fence; a repeat by the same token renews the lease
+--   won      attempt, max attempts, fence; letter W where the run waited for this attempt, so that
+--            it is a retry and no takeover; a repeat by the same token renews the lease
 --   running, waiting    somebody else's: attempt, rest of the lease or of the retry wait
 --   overlap  another run of the job forbids this one for rest
 --   done     letter and outcome tell how; outcome floor or since where nothing is stored
@@ -148,6 +149,7 @@ local function take_over(r)
     add_result(run, r.attempt, 'interrupted', r.finish, '', r.fence, history_size)
   end
   record_attempt(won)
+  won.letter = r.letter
   return answer_record('won', won, lease)
 end
 

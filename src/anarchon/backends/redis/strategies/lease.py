@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from anarchon.backends.base import (
+    FARTHEST_PAUSE,
     Answer,
     ClaimAnswer,
     ClaimCode,
@@ -229,7 +230,7 @@ def _answer(reply: Sequence[Reply]) -> Answer:
 
 def _pause(part: Reply) -> tuple[int | None, str]:
     until, _, note = str(part).partition(" ")
-    return (int(until) if until else None), note
+    return (min(int(until), FARTHEST_PAUSE) if until else None), note
 
 
 def _open_runs(parts: Sequence[Reply]) -> tuple[OpenRun, ...]:

@@ -1,0 +1,10 @@
+"""For web servers: ``gunicorn -w 4 --chdir examples/django_app shop.wsgi``."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")
+application = get_wsgi_application()
