@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from anarchon.durations import Duration, milliseconds
+from anarchon.engine.forks import forked_from
+from anarchon.engine.heartbeat import NO_THREADS
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.errors import SchedulerStateError
 from anarchon.own_loop import run_on_own_loop
@@ -36,10 +38,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NO_THREADS = (
-    "threads are not real here (gevent or eventlet took their place), and an event loop needs one:"
-    " run the scheduler as a process of its own, with scheduler.run()"
-)
 STOPPED = "the scheduler was stopped meanwhile"
 HEALTH_WAIT = 1.0
 """Seconds that `health` waits for the event loop to turn."""
@@ -69,7 +67,8 @@ class BackgroundScheduler:
         self._timeout: Duration | None = None
         self._process = os.getpid()
         self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._lock = threading.Lock()
+        # One that its holder may take again: a signal's handler may call stop() during a stop().
+        self._lock = threading.RLock()
         self._lock_process = self._process
 
     def start(self) -> None:
@@ -89,16 +88,15 @@ class BackgroundScheduler:
             thread = threading.Thread(
                 target=self._turn, args=(started, here), name="anarchon-scheduler", daemon=True
             )
-            thread.start()
             self._thread, self._process = thread, os.getpid()
             try:
+                thread.start()
                 started.result()
             except BaseException:
                 # If the waiting was interrupted, it is still to be stopped.
                 self._stop_wanted.set()
                 self._ask_to_stop()
-                if started.done():
-                    thread.join()
+                if thread.ident is None or (started.done() and started.exception()):
                     self._thread = None
                 raise
         # A daemon, which does not keep the interpreter from its exit, where it is stopped.
@@ -121,6 +119,7 @@ class BackgroundScheduler:
             if thread is None:
                 return
             self._timeout = timeout
+            self._stop_wanted.set()
             self._ask_to_stop()
             thread.join(patience)
             if thread.is_alive():
@@ -129,10 +128,10 @@ class BackgroundScheduler:
             self._thread = self._loop = None
         atexit.unregister(self.stop)
 
-    def _own_lock(self) -> threading.Lock:
+    def _own_lock(self) -> contextlib.AbstractContextManager[object]:
         """The lock; a new one in a forked process, where its holder does not exist."""
         if self._lock_process != os.getpid():
-            self._lock, self._lock_process = threading.Lock(), os.getpid()
+            self._lock, self._lock_process = threading.RLock(), os.getpid()
         return self._lock
 
     def _ask_to_stop(self) -> None:
@@ -181,7 +180,8 @@ class BackgroundScheduler:
         After `timeout` seconds `TimeoutError` ends the waiting; the run goes on.
         """
         seconds = None if timeout is None else milliseconds(timeout, "timeout") / 1000
-        return self._wait(self._scheduler.run_now(name), seconds)
+        # The question is not cancelled with the waiting: it may not have begun the run yet.
+        return self._wait(self._run_now(name), seconds, goes_on=True)
 
     def history(self, job: str, limit: int = 50) -> tuple[RunRecord, ...]:
         """The newest runs of a job; see `Scheduler.history`."""
@@ -239,18 +239,45 @@ class BackgroundScheduler:
         await self._scheduler.start(scheduled=self._scheduled)
         self._loop = asyncio.get_running_loop()
         started.set_result(None)
-        if not self._stop_wanted.is_set():
-            await self._asked_to_stop.wait()
-        await self._scheduler.stop(self._timeout)
+        try:
+            if not self._stop_wanted.is_set():
+                await self._until_stopped(self._asked_to_stop)
+        finally:
+            await self._scheduler.stop(self._timeout)
+
+    async def _run_now(self, name: str) -> object:
+        try:
+            return await self._scheduler.run_now(name)
+        except concurrent.futures.CancelledError as error:
+            # On its way between threads it would be taken for the cancellation of this question.
+            message = f"the job raised {type(error).__name__}"
+            raise RuntimeError(message) from error
+
+    async def _until_stopped(self, asked: asyncio.Event) -> None:
+        """Wait until somebody asks for a stop, or a job or listener has stopped the scheduler."""
+        ends = [
+            asyncio.create_task(asked.wait()),
+            asyncio.create_task(self._scheduler.wait_stopped()),
+        ]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
 
     async def _healthy(self) -> Health:
         return self._scheduler.health()
 
-    def _wait(self, question: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def _wait(
+        self,
+        question: Coroutine[Any, Any, T],
+        timeout: float | None = None,
+        *,
+        goes_on: bool = False,
+    ) -> T:
+        """Ask in the loop and wait; what `goes_on` does so when the waiting is over."""
         try:
             self._refuse_own_loop()
             self._refuse_forked()
-            loop = self._loop
+            loop, over = self._loop, self._over
             if loop is None:
                 message = "the scheduler is not started: start() it first"
                 raise SchedulerStateError(message)
@@ -262,9 +289,9 @@ class BackgroundScheduler:
             raise SchedulerStateError(STOPPED) from error
         try:
             # A question that came too late for the loop would be waited for in vain.
-            ends: tuple[Any, Any] = (answer, self._over)
+            ends: tuple[Any, Any] = (answer, over)
             concurrent.futures.wait(ends, timeout, concurrent.futures.FIRST_COMPLETED)
-            if self._over.done() and not answer.done():
+            if over.done() and not answer.done():
                 question.close()  # nobody will take a further step of it
                 raise SchedulerStateError(STOPPED)
             if not answer.done():
@@ -274,7 +301,8 @@ class BackgroundScheduler:
         except concurrent.futures.CancelledError as error:
             raise SchedulerStateError(STOPPED) from error
         finally:
-            answer.cancel()  # nobody waits any more
+            if not goes_on:
+                answer.cancel()  # nobody waits any more
 
     def _refuse_own_loop(self) -> None:
         if self._thread is not None and threading.current_thread() is self._thread:
@@ -289,12 +317,7 @@ class BackgroundScheduler:
 
     def _refuse_forked(self) -> None:
         if self._forked():
-            message = (
-                f"this process ({os.getpid()}) was forked from the one ({self._process}) in which"
-                " the scheduler was started, and only there it runs: start it after the fork, in"
-                " each worker"
-            )
-            raise SchedulerStateError(message)
+            raise forked_from(self._process)
 
 
 def _refuse_greenlets(starter: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from anarchon.engine.presence import SILENT_MS, definitions_of
@@ -19,6 +20,7 @@ from anarchon.runs import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from anarchon.backends.base import Presences, Store, StoreFacts
     from anarchon.engine.clock import Clock
@@ -29,6 +31,7 @@ ASKED = 9
 SLOW_MS = 50
 FAR_MS = 1000
 LAZY_MS = 1000
+OVERDUE = timedelta(seconds=90)
 
 NOBODY = "Start one; if one runs, it uses another server, database or prefix."
 
@@ -47,22 +50,24 @@ _ADVICE: dict[type[Exception], tuple[str, str]] = {
 
 async def check_up(store: Store, clock: Clock, jobs: Iterable[Job]) -> tuple[Finding, ...]:
     """Look at everything; `jobs` are those declared here."""
+    findings: list[Finding] = []
     try:
         warnings = await store.open()
-        facts = await store.facts()
-        findings = [
-            *_about_server(facts, warnings),
+        findings += [
+            *_about_server(await store.facts(), warnings),
             Finding("permissions", "ok", "every command that anarchon needs may be called"),
             Finding("format", "ok", "the store's format is the one that this version writes"),
-            *await _about_time(store, clock),
         ]
+        findings += await _about_time(store, clock)
         presences = await store.instances()
     except Exception as error:  # noqa: BLE001 - what is wrong is a finding
         subject, advice = _ADVICE.get(type(error), ("store", "See the server's own log."))
-        return (Finding(subject, "error", str(error) or type(error).__name__, advice),)
+        text = str(error) or type(error).__name__
+        return (*findings, Finding(subject, "error", text, advice))
     instances = instances_of(presences)
     about_jobs = _about_jobs(instances, definitions_of(jobs))
-    return (*findings, *_about_instances(instances), *about_jobs)
+    now = moment(presences.time)
+    return (*findings, *_about_instances(instances, now), *about_jobs)
 
 
 def _about_server(facts: StoreFacts, warnings: tuple[str, ...]) -> list[Finding]:
@@ -153,20 +158,27 @@ def _definitions(value: object) -> Mapping[str, str] | None:
     return {str(k): str(v) for k, v in cast("Mapping[object, object]", value).items()}
 
 
-def _about_instances(instances: Sequence[InstanceInfo]) -> list[Finding]:
-    found = [_about_instance(info) for info in instances]
-    if not found:
-        text = "no instance has shown itself in the last minutes: nobody runs jobs here"
-        return [Finding("instances", "warning", text, NOBODY)]
-    if not any(info.jobs_digest for info in instances):
+def _about_instances(instances: Sequence[InstanceInfo], now: datetime) -> list[Finding]:
+    found = [_about_instance(info, now) for info in instances]
+    if all(_is_overdue(info, now) for info in instances):
+        text = "no instance has shown itself in the last minute: nobody runs jobs here"
+        found.append(Finding("instances", "error", text, NOBODY))
+    elif not any(info.jobs_digest for info in instances):
         text = "no instance runs jobs on their schedules: those that are here wait for run_now"
         found.append(Finding("instances", "warning", text, NOBODY))
     return found
 
 
-def _about_instance(info: InstanceInfo) -> Finding:
+def _is_overdue(info: InstanceInfo, now: datetime) -> bool:
+    return now - info.last_seen > OVERDUE
+
+
+def _about_instance(info: InstanceInfo, now: datetime) -> Finding:
     troubles: list[str] = []
     advice: list[str] = []
+    if _is_overdue(info, now):
+        troubles.append("it shows itself once a minute, so it died, or does not reach the store")
+        advice.append("Look whether it runs.")
     if abs(info.clock_ahead) * 1000 > FAR_MS:
         side = "ahead of" if info.clock_ahead > 0 else "behind"
         troubles.append(f"its clock is {abs(info.clock_ahead):.1f} s {side} the store's")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NEVER_RAN = {
     RunStatus.SKIPPED: "It was skipped: another run of the job was live when it was due.",
-    RunStatus.PAUSED: "It was not started: the job was paused when it was due.",
+    RunStatus.PAUSED: "It was not started: the job was paused when an instance asked for it.",
     RunStatus.MISSED: "It was missed: no instance had started it when it was too late.",
 }
 _ENDED = {
@@ -141,4 +141,5 @@ def _pause(facts: JobFacts, zone: ZoneInfo | None) -> str:
 
 
 def _when(seconds: float, zone: ZoneInfo | None) -> str:
-    return moment(round(seconds * 1000), zone).isoformat(sep=" ", timespec="milliseconds")
+    when = moment(round(seconds * 1000), zone)
+    return when.isoformat(sep=" ", timespec="milliseconds" if when.microsecond else "seconds")

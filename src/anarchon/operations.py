@@ -10,12 +10,12 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from anarchon.backends.base import FARTHEST_PAUSE, order_of
+from anarchon.backends.base import RUN_ID, order_of
 from anarchon.checkup import check_up, instances_of
+from anarchon.engine.forks import forked_from
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.errors import (
     ConfigurationError,
@@ -27,7 +27,7 @@ from anarchon.explaining import Here, explain
 from anarchon.jobs import Job, checked_name
 from anarchon.options import whole_number
 from anarchon.reports import Explanation, Finding, Health, InstanceInfo, JobInfo, JobState
-from anarchon.runs import RunRecord, moment
+from anarchon.runs import FARTHEST, RunRecord, moment
 from anarchon.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from anarchon.engine.instance import EngineOptions
 
 MOST_HISTORY = 10_000
-_RUN_ID = re.compile(r"[0-9]{1,15}|m[0-9]{1,15}-[\w-]{1,64}", re.ASCII)
-LATEST_MS = 253_402_300_799_999
-"""The last millisecond that a datetime can tell."""
 LONGEST_NOTE = 1000
 """Characters of the note that a pause may have."""
 
@@ -179,10 +176,10 @@ class Operations:
         end = 0 if until is None else _moment_of(until, "until")
         checked_note(note)
         facts = await self._facts_of(job, "")
-        if until is not None and not facts.time < end <= FARTHEST_PAUSE:
+        if until is not None and end <= facts.time:
             message = (
-                f"until={until.isoformat()}: give a moment that is yet to come, before the"
-                " year 3000; without it, the pause lasts until resume()"
+                f"until={until.isoformat()}: give a moment that is yet to come; without it,"
+                " the pause lasts until resume()"
             )
             raise ConfigurationError(message)
         async with self._asking() as store:
@@ -225,7 +222,8 @@ class Operations:
         """Delete all that is stored of a job: for one that no instance has any more.
 
         False, and nothing is deleted, while a run of it is running or waiting. Raises
-        `SchedulerStateError` while an instance shows that it runs the job; `ConfigurationError`,
+        `SchedulerStateError` while an instance shows that it runs the job (one with too many jobs
+        to tell does not: see `InstanceInfo`); `ConfigurationError`,
         `UnknownJobError`, and the errors of the store.
         """
         await self._facts_of(job, "")
@@ -307,12 +305,7 @@ class Operations:
 
     def _refuse_forked(self) -> None:
         if self._forked():
-            message = (
-                f"this process ({os.getpid()}) was forked from the one ({self._process}) in which"
-                " the scheduler was started, and only there it runs: start it after the fork, in"
-                " each worker"
-            )
-            raise SchedulerStateError(message)
+            raise forked_from(self._process)
 
 
 def checked_note(note: object) -> None:
@@ -334,17 +327,18 @@ def _moment_of(value: object, option: str) -> int:
             " datetime(2026, 3, 29, 3, tzinfo=ZoneInfo('Europe/Berlin'))"
         )
         raise ConfigurationError(message)
-    if value.timestamp() < 0:
-        message = f"{option}={value.isoformat()}: give a moment after 1970"
+    moment_ms = round(value.timestamp() * 1000)
+    if not 0 <= moment_ms <= FARTHEST:
+        message = f"{option}={value.isoformat()}: give a moment between 1970 and the year 3000"
         raise ConfigurationError(message)
-    return round(value.timestamp() * 1000)
+    return moment_ms
 
 
 def _run_at(at: object, option: str) -> str:
     """The identity of a run from a slot, or as it is. Raises `ConfigurationError`."""
     if not isinstance(at, str):
         return str(_moment_of(at, option))
-    if not _RUN_ID.fullmatch(at) or order_of(at) > LATEST_MS:
+    if not RUN_ID.fullmatch(at) or order_of(at) > FARTHEST:
         message = f"{option}={at[:40]!r}: give an aware datetime, or the id of a RunRecord"
         raise ConfigurationError(message)
     return at

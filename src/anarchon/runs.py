@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import threading
     from zoneinfo import ZoneInfo
 
+FARTHEST = 32_503_680_000_000
+"""The year 3000, in milliseconds: moments up to it can be told in every time zone."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -103,6 +103,7 @@ class Scheduler(Operations):
         self._listeners: list[Listener] = []
         self._stopped: asyncio.Task[None] | None = None
         self._started = False
+        self._over = asyncio.Event()
 
     # -- jobs ------------------------------------------------------------------------------------
 
@@ -168,12 +169,12 @@ class Scheduler(Operations):
 
         Raises `ConfigurationError`, and `SchedulerStateError` once the scheduler is started.
         """
-        if self._engine is not None:
-            message = "listeners are declared before the scheduler starts: this one is running"
-            raise SchedulerStateError(message)
         names = checked_events(events)
 
         def declare(function: L) -> L:
+            if self._engine is not None:
+                message = "listeners are declared before the scheduler starts: this one is running"
+                raise SchedulerStateError(message)
             self._listeners.append(make_listener(function, names))
             return function
 
@@ -199,6 +200,7 @@ class Scheduler(Operations):
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
         self._stopped = None
+        self._over = asyncio.Event()
         self._started = False
         engine = self._engine = Engine(
             self._backend,
@@ -245,12 +247,23 @@ class Scheduler(Operations):
             )
         await asyncio.shield(self._stopped)
 
+    async def wait_stopped(self) -> None:
+        """Wait until the scheduler is stopped, by whomever; at once if it is not started.
+
+        Raises `SchedulerStateError` on an event loop other than the one that runs the scheduler.
+        """
+        if self._engine is None or self._forked():
+            return
+        self._refuse_other_loops()
+        await self._over.wait()
+
     async def _shut_down(self, engine: Engine, seconds: float) -> None:
         try:
             await shut_down(engine, seconds)
         finally:
             self._engine = None
             self._loop = None
+            self._over.set()
         if self._started:
             runner = engine.instance.runner
             tell(SCHEDULER, logging.INFO, "scheduler.stopped", f"stopped {runner}", runner=runner)
@@ -303,21 +316,32 @@ class Scheduler(Operations):
         if _a_loop_is_running():
             message = "an event loop is running already: use `async with scheduler` inside it"
             raise SchedulerStateError(message)
-        run_on_own_loop(self._run())
-
-    async def _run(self) -> None:
+        # To the end: a signal that comes late finds done what it asks for.
         with StopSignals() as signals:
-            async with self:
-                await signals.next()
+            run_on_own_loop(self._run(signals))
+
+    async def _run(self, signals: StopSignals) -> None:
+        signals.attach()
+        async with self:
+            heard = asyncio.create_task(signals.next())
+            stopped = asyncio.create_task(self.wait_stopped())
+            await asyncio.wait([heard, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if heard.done():
                 message = f"stopping; running jobs get {self._shutdown_timeout:g} s"
                 tell(SCHEDULER, logging.INFO, "scheduler.stopping", message)
-                ending = asyncio.create_task(self.stop())
-                again = asyncio.create_task(signals.next())
-                await asyncio.wait([ending, again], return_when=asyncio.FIRST_COMPLETED)
-                again.cancel()
-                if self._engine is not None and not ending.done():
-                    self._engine.hurried.set()
-                await ending
+                await self._stop_sooner_at(signals)
+            for task in (heard, stopped):
+                task.cancel()
+
+    async def _stop_sooner_at(self, signals: StopSignals) -> None:
+        """Stop; a further signal ends the wait for running jobs."""
+        ending = asyncio.create_task(self.stop())
+        again = asyncio.create_task(signals.next())
+        await asyncio.wait([ending, again], return_when=asyncio.FIRST_COMPLETED)
+        again.cancel()
+        if self._engine is not None and not ending.done():
+            self._engine.hurried.set()
+        await ending
 
 
 def _a_loop_is_running() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -29,8 +30,8 @@ class StopSignals:
     """
 
     def __init__(self) -> None:
-        """Inside the running loop."""
-        self._loop = asyncio.get_running_loop()
+        """Before or inside the loop that is told of signals; `attach` it there."""
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._heard: asyncio.Queue[int] = asyncio.Queue()
         self._unheard_since: float | None = None
         self._before: dict[int, Any] = {}
@@ -53,6 +54,10 @@ class StopSignals:
         for number, before in self._before.items():
             signal.signal(number, before if before is not None else signal.SIG_DFL)
 
+    def attach(self) -> None:
+        """Tell the running loop of signals, also of those that came before."""
+        self._loop = asyncio.get_running_loop()
+
     async def next(self) -> int:
         """Wait for a signal."""
         return await self._heard.get()
@@ -63,9 +68,12 @@ class StopSignals:
             # A job blocks the loop, in this thread: this ends the job's step, as it would anywhere.
             self._unheard_since = now
             raise KeyboardInterrupt
-        if self._unheard_since is None:
-            self._unheard_since = now
-        self._loop.call_soon_threadsafe(self._take_up, number)
+        if self._loop is None:
+            self._heard.put_nowait(number)
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: what was asked for is done
+            self._loop.call_soon_threadsafe(self._take_up, number)
+            self._unheard_since = now if self._unheard_since is None else self._unheard_since
 
     def _take_up(self, number: int) -> None:
         self._unheard_since = None

@@ -26,8 +26,8 @@ def told(write: Write) -> str:
 
 def test_screen(told: str, commands: Commands) -> None:
     assert commands("cancel", told, "report").out == (
-        "cancelled: the run for Mon 2026-11-30 04:00:00 +01:00 (1796007600000)\n"
-        "cancelled: the manual run asked for Mon 2026-11-30 04:01:40.123 +01:00\n"
+        "asked to cancel: the run for Mon 2026-11-30 04:00:00 +01:00 (1796007600000)\n"
+        "asked to cancel: the manual run asked for Mon 2026-11-30 04:01:40.123 +01:00\n"
         "  (m1796007700123-abcdefgh)\n"
     )
 
@@ -79,7 +79,7 @@ def test_a_run_elsewhere_ends(
     """)
     process = Process(tmp_path, "run-now", f"{name}:scheduler", "endless", "--json")
     process.wait_for(lambda: "begun\n" in process.err, "run that began")
-    assert "cancelled: the manual run" in commands("cancel", server.url, "endless").out
+    assert "asked to cancel: the manual run" in commands("cancel", server.url, "endless").out
     told = process.ended()
     assert told.status == 1
     assert told.json["status"] == "moved"

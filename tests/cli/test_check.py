@@ -88,7 +88,7 @@ def test_of_a_module_and_of_a_url(server: Server, write: Write, commands: Comman
         scheduler.add_job(print, "@yearly", name="count")
     """)
     for target in (f"{name}:scheduler", server.url):
-        shown = commands("check", target).out
+        shown = commands("check", target, status=1).out
         assert "\nok       permissions: " in shown
         assert "no instance" in shown
     assert server.command("KEYS", "*") == [b"cron:format"]

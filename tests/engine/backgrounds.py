@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,14 @@ def ended(thread: threading.Thread) -> bool:
 def own_threads() -> list[str]:
     """The names of the threads that schedulers have."""
     return [t.name for t in threading.enumerate() if t.name.startswith("anarchon-")]
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    """Whether something holds within `PATIENCE` seconds."""
+    until = time.monotonic() + PATIENCE
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return holds()
 
 
 class Gate:

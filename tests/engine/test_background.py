@@ -31,6 +31,7 @@ from tests.engine.backgrounds import (
     PATIENCE,
     Gate,
     ended,
+    eventually,
     in_thread,
     own_threads,
     scheduler_of,
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 def _no_thread_is_left() -> Iterator[None]:
     before = own_threads()
     yield
-    assert own_threads() == before
+    # The thread of a job ends a moment after its function has returned.
+    assert eventually(lambda: own_threads() == before), own_threads()
 
 
 # -- what it does ----------------------------------------------------------------------------------

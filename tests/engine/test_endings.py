@@ -401,5 +401,5 @@ async def test_a_manual_run_that_was_begun_and_abandoned_is_not_said_to_be_refus
     await world.at(1)
     await instance.stop(timeout=1)
     # Who repeats a refused run would run this one twice.
-    with pytest.raises(RunMoved, match="abandoned"):
+    with pytest.raises(RunMoved, match="went on elsewhere"):
         await asked

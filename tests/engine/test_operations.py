@@ -163,7 +163,7 @@ async def test_what_cannot_be_a_pause_is_refused_and_changes_nothing(world: Worl
     for over in (moment(NOON + 10_000), datetime(1980, 1, 1, tzinfo=UTC)):
         with pytest.raises(ConfigurationError, match="yet to come"):
             await pause(instance, over)
-    with pytest.raises(ConfigurationError, match="after 1970"):
+    with pytest.raises(ConfigurationError, match="between 1970"):
         await pause(instance, datetime(1960, 1, 1, tzinfo=UTC))
     notes: list[Any] = ["x" * 1001, 5, None, "\ud800"]
     for note in notes:
@@ -296,7 +296,7 @@ async def test_a_job_with_a_live_run_is_not_forgotten(world: World) -> None:
         assert not await do(instance, lambda s: s.forget("job"))
     assert await world.statuses() == ["waiting"]
     await cancel(instance)
-    with pytest.raises(ValueError):  # noqa: PT011 - what its only attempt raised
+    with pytest.raises(RunMoved, match="was cancelled"):
         await asked
 
 

@@ -66,7 +66,7 @@ def test_a_server_as_it_should_be(start_server: StartServer, name: str) -> None:
 def test_a_new_server_gets_its_format_and_no_presence(server: Server) -> None:
     findings = check(server.url)
     assert server.command("KEYS", "*") == [b"cron:format"]
-    assert findings["instances"].level == "warning"
+    assert findings["instances"].level == "error"
 
 
 @BOTH
@@ -139,7 +139,7 @@ def test_the_minimal_permissions_are_enough(start_server: StartServer, name: str
         "format": "ok",
         "latency": "ok",
         "clock": "ok",
-        "instances": "warning",
+        "instances": "error",
         "jobs": "ok",
     }
     assert "no permission for INFO" in findings["server"].text

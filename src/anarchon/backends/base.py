@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 GRACE_MS = 1000
 """How long after its lease end an older run forbids a younger one: its backups come first."""
 
-FARTHEST_PAUSE = 32_503_680_000_000
-"""The year 3000, in milliseconds: what lies far beyond cannot be told in every time zone."""
-
 STORE_FORMAT = 1
 """The number of the format that this version reads and writes."""
 
@@ -367,4 +364,6 @@ def order_of(run: str) -> int:
     return int(match[1]) if match else 0
 
 
+RUN_ID = re.compile(r"[0-9]{1,15}|m[0-9]{1,15}-\S{1,200}", re.ASCII)
+"""The identity of a run: its slot, or when a manual run was asked for, and a random part."""
 _RUN_MOMENT = re.compile(r"m?([0-9]{1,15})")

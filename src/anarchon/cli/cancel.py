@@ -49,7 +49,7 @@ def cancel(
         say_json({"job": job, "cancelled": list(cancelled)})
     elif cancelled:
         for each in cancelled:
-            say(wrapped(f"cancelled: {run_in_words(each, zone)}", "", "  "))
+            say(wrapped(f"asked to cancel: {run_in_words(each, zone)}", "", "  "))
     elif which is None:
         say(f"No run of {plain(job)} is open.")
     else:

@@ -117,10 +117,11 @@ def _dump(value: object) -> str:
     try:
         return json.dumps(value, default=str, allow_nan=False)
     except Exception:  # noqa: BLE001 - whatever the fields of the user's are
-        return json.dumps(_shown(value))
+        return json.dumps(shown(value))
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """An object as Python writes it, also where its own ``__repr__`` raises."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 - as above

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -62,5 +63,11 @@ def _end_at_once_when_told_again() -> None:
             sys.stdout.flush()
         os._exit(0)
 
+    def ignore() -> None:
+        # The interpreter, which takes Python's handlers away at its end, leaves this as it is.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    atexit.register(ignore)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from anarchon import AnarchonError, RunMoved, RunRefused
 from anarchon.cli.asking import AsJson, Code, JobName, code_of, declared, refuse_unknown
-from anarchon.cli.logs import LogLevel, configure
+from anarchon.cli.logs import LogLevel, configure, shown
 from anarchon.cli.output import plain, say, say_json
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def run_now(
                 "job": job,
                 "status": done.status,
                 "result": done.result if _fits_json(done.result) else None,
-                "repr": repr(done.result) if done.status == "succeeded" else None,
+                "repr": shown(done.result) if done.status == "succeeded" else None,
                 "error": done.error,
             }
         )
     elif done.status == "succeeded":
-        say(repr(done.result).splitlines() or [""])
+        say(shown(done.result).splitlines() or [""])
     if done.error is not None:
         sys.stderr.write(f"anarchon: {plain(' '.join(done.error.split()))}\n")
     return done.exit_status

@@ -14,8 +14,9 @@ from anarchon.engine.clock import LONGEST_SLEEP
 from anarchon.engine.descendants import Descendants
 from anarchon.engine.driver import Driven, awaited
 from anarchon.engine.error_text import error_text
+from anarchon.engine.forks import Ended
 from anarchon.engine.log import RUNS, tell
-from anarchon.engine.threads import Ended, from_any_thread, in_thread
+from anarchon.engine.threads import from_any_thread, in_thread
 from anarchon.errors import NoRetry
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ class Caller:
         if self.result.done():
             return
         if ending is None and began:
-            message = f"{self._job}: the run was begun here and then abandoned"
+            message = f"{self._job}: begun here, the run went on elsewhere or was cancelled"
             self.result.set_exception(RunMoved(message))
         elif ending is None:
             message = f"{self._job}: not run now: {refusal or 'the scheduler is stopping'}"

@@ -12,12 +12,12 @@ from anarchon.engine.chase import Chase
 from anarchon.engine.descendants import WatchedLoop
 from anarchon.engine.due import DueSlots
 from anarchon.engine.ending import cancel_and_wait
+from anarchon.engine.forks import forks_leave
 from anarchon.engine.instance import EngineOptions, Instance
 from anarchon.engine.link import Asked, Pauses
 from anarchon.engine.log import SCHEDULER, STORE, tell
 from anarchon.engine.presence import ask_time, definitions_of, keep_in_touch
 from anarchon.engine.pursuits import Pursuits
-from anarchon.engine.threads import forks_leave
 from anarchon.engine.timeline import Timeline
 from anarchon.errors import StoreError, StoreRefused, StoreUnavailable
 from anarchon.runs import Trigger, moment
@@ -122,8 +122,10 @@ class Engine:
 
     async def close(self) -> None:
         """Close connections and threads, and give the loop its task factory back."""
-        await self.instance.close()
-        self._watched_loop.restore()
+        try:
+            await self.instance.close()
+        finally:
+            self._watched_loop.restore()
 
     async def _open(self) -> None:
         for warning in await self.instance.link.open():

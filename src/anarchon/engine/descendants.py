@@ -7,12 +7,14 @@ loop has, sees each as it is made.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import weakref
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Generator
 
 
 class Descendants:
@@ -59,17 +61,62 @@ class _Watcher:
         **options: Any,
     ) -> asyncio.Task[Any]:
         """Make a task as the loop would have."""
+        # A task with a context of its own belongs to whoever that context names, not to the caller.
+        context: contextvars.Context | None = options.get("context")
+        mine = _descendants.get() if context is None else context.get(_descendants)
+        if mine is not None and asyncio.iscoroutine(coro):
+            coro = _Guarded(coro)
         task: asyncio.Task[Any]
         if self.before is not None:
             task = self.before(loop, coro, **options)
         else:
             task = asyncio.Task(coro, loop=loop, **options)
-        # A task with a context of its own belongs to whoever that context names, not to the caller.
-        context: contextvars.Context | None = options.get("context")
-        mine = _descendants.get() if context is None else context.get(_descendants)
         if mine is not None:
             mine.add(task)
         return task
+
+
+class _Guarded(Coroutine[Any, Any, Any]):
+    """A coroutine whose SystemExit or KeyboardInterrupt ends it, and not the event loop.
+
+    asyncio lets these two of any task out of the loop: one job would end the whole process, and
+    then the process of each backup. No coroutine function, so that one that never begins is not
+    complained of twice.
+    """
+
+    def __init__(self, coro: Coroutine[Any, Any, Any]) -> None:
+        """Guard `coro`."""
+        self._coro = coro
+        self.__name__: str = getattr(coro, "__name__", type(coro).__name__)
+        self.__qualname__: str = getattr(coro, "__qualname__", self.__name__)
+
+    def send(self, value: Any) -> Any:
+        """Take a step."""
+        with _no_exit():
+            return self._coro.send(value)
+
+    def throw(self, typ: Any, val: Any = None, tb: Any = None) -> Any:
+        """Take a step that begins with an exception."""
+        error = val if isinstance(val, BaseException) else typ
+        with _no_exit():
+            return self._coro.throw(error if tb is None else error.with_traceback(tb))
+
+    def close(self) -> None:
+        """Close the coroutine."""
+        self._coro.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Coroutines can be awaited; this one is only ever run as a task."""
+        raise NotImplementedError
+
+
+@contextlib.contextmanager
+def _no_exit() -> Generator[None]:
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt) as error:
+        message = f"a task that a job or listener started ended by {type(error).__name__}"
+        raise RuntimeError(message) from error
 
 
 class WatchedLoop:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from anarchon.engine.threads import Ended, leave_if_forked
+from anarchon.engine.forks import Ended, leave_if_forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

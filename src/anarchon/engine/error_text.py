@@ -59,7 +59,7 @@ def loggable(error: BaseException) -> Triple | None:
     try:
         if _is_enormous(error):
             return None
-        return type(error), error, error.__traceback__
+        return type(error), error, _in_the_job(error) or error.__traceback__
     except BaseException:  # noqa: BLE001 - what cannot be looked at cannot be logged
         return None
 

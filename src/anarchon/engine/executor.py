@@ -8,7 +8,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from anarchon.engine.threads import Ended, leave_if_forked
+from anarchon.engine.forks import Ended, leave_if_forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +63,7 @@ class DaemonExecutor(ThreadPoolExecutor):
             self._work.put(call)
         return future
 
+    # The parameters are those of the class that asyncio wants.
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
         """Wait for nobody: a function that has been called may never return."""
 

@@ -18,7 +18,7 @@ from anarchon.engine.ending import cancel_and_wait
 from anarchon.engine.executor import DaemonExecutor
 from anarchon.engine.link import URGENT_PAUSE, Link, Pauses
 from anarchon.engine.log import RUNS, tell
-from anarchon.errors import StoreError
+from anarchon.errors import SchedulerStateError, StoreError
 
 if TYPE_CHECKING:
     import random
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from anarchon.engine.loop_watch import LoopWatch
 
 BELIEVED_SHARE = 0.9
+NO_THREADS = (
+    "threads are not real here (gevent or eventlet took their place), and an event loop needs one:"
+    " run the scheduler as a process of its own, with scheduler.run()"
+)
 
 
 class StopSignal(threading.Event):
@@ -145,7 +149,7 @@ class ThreadCarrier:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Start the thread. Raises what keeps its loop from running."""
+        """Start the thread. Raises `SchedulerStateError` where its loop cannot run."""
         loop = asyncio.new_event_loop()
         ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         thread = threading.Thread(
@@ -157,8 +161,12 @@ class ThreadCarrier:
             loop.close()
             raise
         self._loop, self._thread = loop, thread
-        # Shielded: a start that is cancelled meanwhile must not cancel what the thread sets.
-        await asyncio.shield(asyncio.wrap_future(ready))
+        try:
+            # Shielded: a start that is cancelled meanwhile must not cancel what the thread sets.
+            await asyncio.shield(asyncio.wrap_future(ready))
+        except RuntimeError as error:
+            self._loop = self._thread = None
+            raise SchedulerStateError(NO_THREADS) from error
 
     @staticmethod
     def _turn(loop: asyncio.AbstractEventLoop, ready: concurrent.futures.Future[None]) -> None:
@@ -191,7 +199,7 @@ class ThreadCarrier:
         """Cancel what is carried, run `last` in the thread, and end the thread."""
         loop, self._loop = self._loop, None
         if loop is None or self._thread is None:
-            last.close()
+            await last  # there is no thread; what it would have closed is closed here
             return
 
         async def ending() -> None:

@@ -87,7 +87,7 @@ class Instance:
         self.server: ServerClock = ServerClock(
             env.clock, lambda step: self._soon(lambda: on_step(step))
         )
-        self.listeners: Listeners = Listeners(listeners, self.spawn)
+        self.listeners: Listeners = Listeners(listeners)
         self.reasons: Reasons = Reasons()
         self.health: StoreHealth = StoreHealth(lambda why: self._soon(lambda: self._touched(why)))
         self.loop_watch: LoopWatch = LoopWatch(self._loop, env.clock)

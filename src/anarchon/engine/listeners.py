@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from anarchon.callables import is_async, refuse_what_is_no_function, takes_argument
+from anarchon.engine.descendants import Descendants
 from anarchon.engine.ending import cancel_and_wait
 from anarchon.engine.log import SCHEDULER, tell
 from anarchon.engine.threads import in_thread
@@ -22,7 +23,7 @@ from anarchon.events import EVENT_NAMES
 from anarchon.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from anarchon.events import Event, EventName
 
@@ -74,14 +75,9 @@ def make_listener(function: Callable[..., object], events: frozenset[EventName])
 class Listeners:
     """Tells events to the listeners of one instance."""
 
-    def __init__(
-        self,
-        listeners: Iterable[Listener],
-        spawn: Callable[[Coroutine[object, object, None]], asyncio.Task[None]],
-    ) -> None:
-        """`spawn` runs something of the engine's own as a task."""
+    def __init__(self, listeners: Iterable[Listener]) -> None:
+        """Tell `listeners`."""
         self._ears = [_Ear(listener) for listener in listeners]
-        self._spawn = spawn
         self._closed = False
 
     def wanted(self, name: EventName) -> bool:
@@ -92,7 +88,9 @@ class Listeners:
         """Tell an event; never waits, never raises."""
         for ear in self._ears:
             if not self._closed and event.name in ear.listener.events and ear.take(event):
-                ear.task = self._spawn(ear.hear())
+                # What it starts is its own, as with a job: an exit in there must not be the loop's.
+                context = Descendants().context()
+                ear.task = asyncio.get_running_loop().create_task(ear.hear(), context=context)
 
     async def close(self) -> None:
         """Let listeners hear what is left, for a short time, then end them."""
@@ -110,7 +108,6 @@ class _Ear:
         self.listener = listener
         self.task: asyncio.Task[None] | None = None
         self._waiting: deque[Event] = deque()
-        self._hears = False
         self._behind = False
 
     def take(self, event: Event) -> bool:
@@ -123,20 +120,14 @@ class _Ear:
                     " has caught up, it is told nothing more"
                 )
                 tell(SCHEDULER, logging.WARNING, "listener.behind", message)
-            return False
-        self._waiting.append(event)
-        if self._hears:
-            return False
-        self._hears = True
-        return True
+        else:
+            self._waiting.append(event)
+        return self.task is None or self.task.done()
 
     async def hear(self) -> None:
-        try:
-            while self._waiting:
-                await self._hear(self._waiting.popleft())
-            self._behind = False
-        finally:
-            self._hears = False
+        while self._waiting:
+            await self._hear(self._waiting.popleft())
+        self._behind = False
 
     async def _hear(self, event: Event) -> None:
         """Call the listener. Raises nothing but the cancellation of this task."""

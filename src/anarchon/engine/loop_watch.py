@@ -32,14 +32,15 @@ class LoopWatch:
     def look(self) -> None:
         """Ask the loop for a sign of life, and tell once if it still owes one."""
         now = self._clock.boot()
-        if self._asked_at is None:
+        asked_at = self._asked_at  # read once: the loop's thread sets it
+        if asked_at is None:
             self._asked_at, self._told = now, False
             from_any_thread(self._loop, self._answer)
-        elif now - self._asked_at > BLOCKED and not self._told:
+        elif now - asked_at > BLOCKED and not self._told:
             self._told = True
             by = f"the job {self.step} blocks it" if self.step else "something blocks it"
             message = (
-                f"the event loop has not turned for {now - self._asked_at:.1f} s: {by}. Nothing"
+                f"the event loop has not turned for {now - asked_at:.1f} s: {by}. Nothing"
                 " else runs meanwhile; a blocking job should be a plain function"
             )
             tell(SCHEDULER, logging.WARNING, "loop.blocked", message)

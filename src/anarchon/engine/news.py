@@ -158,10 +158,16 @@ class RunNews:
         )
         tell(RUNS, logging.WARNING, "run.unwanted", message, **self._fields, attempt=attempt)
 
-    def given_back(self, answer: ClaimAnswer) -> None:
-        """The lease was given back, which was won by `answer`."""
+    def given_back(self, answer: ClaimAnswer, *, taken: bool) -> None:
+        """The lease won by `answer` was to be given back; `taken`: the store took it."""
         attempt = answer.attempt
-        message = f"{self._job.name}: attempt {attempt} given back, for another instance"
+        if not taken:
+            message = (
+                f"{self._job.name}: attempt {attempt} could not be given back; its lease runs out"
+            )
+            tell(RUNS, logging.WARNING, "run.kept", message, **self._fields, attempt=attempt)
+            return
+        message = f"{self._job.name}: attempt {attempt} given back"
         tell(RUNS, logging.INFO, "run.released", message, **self._fields, attempt=attempt)
         self._emit(
             "released",

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,10 @@ async def keep_in_touch(instance: Instance, facts: Mapping[str, object]) -> None
             async with asyncio.timeout_at(due):
                 await instance.touch.wait()  # the store went away, or came back
         except TimeoutError:
+            pass
+        finally:
+            instance.turns_at = math.inf  # while the store is asked, the loop turns as it will
+        if loop.time() >= due:
             instance.loop_lag = max(0.0, loop.time() - due)
 
 

@@ -144,6 +144,10 @@ class Pursuit:
     async def _without_room(self) -> float | None:
         """No place came free in time: only ask what became of the run."""
         asked = await self._claimant.ask(to_win=False)
+        if asked is not None and asked.answer.code is ClaimCode.WON:
+            # Won before, and there is no place for it by now.
+            await self._give_back(self._held(asked), asked.answer)
+            return None
         if asked is not None and asked.answer.code is not ClaimCode.LATE:
             return self._act_on(asked.answer)
         if asked is not None:
@@ -226,8 +230,7 @@ class Pursuit:
         instance, answer = self._instance, asked.answer
         self._news.won(answer)
         self._retries = self._retries or answer.state is State.WAITING
-        terms, token = self._claimant.terms, self._claimant.token
-        held = HeldLease(instance.env.clock, terms, self.run, token, answer.attempt, asked.sent)
+        held = self._held(asked)
         if instance.stopping:
             await self._give_back(held, answer)
             return None
@@ -244,6 +247,11 @@ class Pursuit:
             await self._give_back(held, answer)
             return None
         return await self._finish(held, run, ending)
+
+    def _held(self, asked: Asked[ClaimAnswer]) -> HeldLease:
+        clock, claimant = self._instance.env.clock, self._claimant
+        attempt = asked.answer.attempt
+        return HeldLease(clock, claimant.terms, self.run, claimant.token, attempt, asked.sent)
 
     def _run_of(self, held: HeldLease, answer: ClaimAnswer) -> Run:
         order = order_of(self.run)
@@ -295,14 +303,15 @@ class Pursuit:
             return 0.0  # another attempt stands, or nothing: the next answer tells
         if asked.answer.waiting:
             self._retries = True
+            self._ending = None  # how the run ends is yet to be seen, here or elsewhere
             return asked.answer.rest / 1000 + self._claimant.spread()
         return None
 
     async def _give_back(self, held: HeldLease, answer: ClaimAnswer) -> None:
         self._hands_over = True
-        await give_back(self._instance, held)
+        asked = await give_back(self._instance, held)
         self._hands_over = False
-        self._news.given_back(answer)
+        self._news.given_back(answer, taken=asked is not None and asked.answer.ok)
 
     def interrupt(self, why: Interruption) -> None:
         """Tell the body to stop, if one is running."""

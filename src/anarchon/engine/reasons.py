@@ -75,7 +75,9 @@ class Reasons:
         """What is remembered of a run; `slot` is the moment that it stands for."""
         if (note := self._notes.get((job, run))) is not None:
             return note
-        for stretch in reversed(self._stretches):
+        if self.ran_here(job, run):
+            return None
+        for stretch in reversed(tuple(self._stretches)):
             if stretch.job == job and stretch.after < slot <= stretch.until:
                 return stretch.note
         return None

@@ -100,8 +100,8 @@ class Connection:
         await self._check_format(STORE_FORMAT)
         await self._check_permissions()
         await self.call("clock", [self.keys.instances], ["", "", 0, ""])  # may this key be used?
-        eviction = (await self.facts()).eviction
-        return (evicts(eviction),) if eviction else ()
+        policy = _eviction_of(await self._info("memory"))
+        return (evicts(policy),) if policy else ()
 
     async def visit(self) -> None:
         """Look whether the store's format can be read; writes nothing."""
@@ -109,18 +109,22 @@ class Connection:
 
     async def facts(self) -> StoreFacts:
         """What the server tells of itself; nothing where the user may not ask."""
-        told: dict[str, str] = {}
-        for section in ("server", "memory", "persistence"):
-            try:
-                told |= _facts(await self._within(self._open_client().send("INFO", section)))
-            except (StorePermissionError, StoreRefused):
-                return StoreFacts()  # INFO is a courtesy that the minimal permissions leave out
+        told = await self._info("server")
+        if not told:
+            return StoreFacts()
+        memory, persistence = await self._info("memory"), await self._info("persistence")
         valkey = told.get("valkey_version")
         server = f"Valkey {valkey}" if valkey else f"Redis {told.get('redis_version', '?')}"
-        policy = told.get("maxmemory_policy", "")
-        may_evict = told.get("maxmemory", "0") != "0" and policy.startswith("allkeys")
-        kept = told.get("aof_enabled") == "1"
-        return StoreFacts(server=server, eviction=policy if may_evict else "", kept=kept)
+        aof = persistence.get("aof_enabled")
+        kept = None if aof is None else aof == "1"
+        return StoreFacts(server=server, eviction=_eviction_of(memory), kept=kept)
+
+    async def _info(self, section: str) -> dict[str, str]:
+        """INFO is a courtesy that the minimal permissions leave out: empty where it is refused."""
+        try:
+            return _facts(await self._within(self._open_client().send("INFO", section)))
+        except (StorePermissionError, StoreRefused):
+            return {}
 
     async def close(self) -> None:
         """Close the client if it was opened here; never raises."""
@@ -200,6 +204,13 @@ class Connection:
                 f" {{{self.keys.prefix}*}}:*, {self.keys.format} and {self.keys.instances}"
             )
             raise StorePermissionError(message)
+
+
+def _eviction_of(memory: dict[str, str]) -> str:
+    """The policy by which the server may throw any key away; empty if it does not."""
+    policy = memory.get("maxmemory_policy", "")
+    limited = memory.get("maxmemory", "0") != "0"
+    return policy if limited and policy.startswith("allkeys") else ""
 
 
 def evicts(policy: str) -> str:

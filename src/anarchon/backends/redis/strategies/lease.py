@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from anarchon.backends.base import (
-    FARTHEST_PAUSE,
     Answer,
     ClaimAnswer,
     ClaimCode,
@@ -25,7 +24,7 @@ from anarchon.backends.base import (
 )
 from anarchon.backends.history import ATTEMPTS_READ_PER_RUN
 from anarchon.backends.redis.strategies.records import read_history, read_run
-from anarchon.runs import Trigger
+from anarchon.runs import FARTHEST, Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -230,7 +229,7 @@ def _answer(reply: Sequence[Reply]) -> Answer:
 
 def _pause(part: Reply) -> tuple[int | None, str]:
     until, _, note = str(part).partition(" ")
-    return (min(int(until), FARTHEST_PAUSE) if until else None), note
+    return (min(int(until), FARTHEST) if until else None), note
 
 
 def _open_runs(parts: Sequence[Reply]) -> tuple[OpenRun, ...]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from anarchon.backends.base import Outcome, State, order_of
+from anarchon.backends.base import RUN_ID, Outcome, State, order_of
 from anarchon.backends.history import Began, Result, Standing, compose, compose_run
-from anarchon.runs import RunRecord, RunStatus, Trigger
+from anarchon.runs import FARTHEST, RunRecord, RunStatus, Trigger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from anarchon.backends.redis.clients.base import Reply
 
-_RUN = re.compile(r"(?:[0-9]{1,15}|m[0-9]{1,15}-\S*)", re.ASCII)
-_LATEST_MS = 253_402_300_799_999
-"""The last millisecond that a datetime can tell."""
 _RECORD = re.compile(
     r"(?:(?P<open>[RW]) (?P<attempt>\d{1,15}) (?P<most>\d{1,15})"
     r" (?P<end>\d{1,15}) \d{1,15} \d{1,15}"
@@ -62,11 +59,11 @@ def _rows(parts: Sequence[Reply], width: int) -> tuple[list[list[str]], Sequence
 
 
 def _is_whole(text: str) -> bool:
-    return re.fullmatch("[0-9]{1,15}", text) is not None and int(text) <= _LATEST_MS
+    return re.fullmatch("[0-9]{1,15}", text) is not None and int(text) <= FARTHEST
 
 
 def _is_run(text: str) -> bool:
-    return _RUN.fullmatch(text) is not None and order_of(text) <= _LATEST_MS
+    return RUN_ID.fullmatch(text) is not None and order_of(text) <= FARTHEST
 
 
 def _began(row: Sequence[str], triggers: Mapping[str, Trigger]) -> Began | None:
