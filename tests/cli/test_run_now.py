@@ -44,6 +44,23 @@ def test_json_of_a_result_that_json_cannot_hold(write: Write, commands: Commands
     assert (told["status"], told["result"], told["repr"]) == ("succeeded", None, "{1, 2}")
 
 
+def test_a_result_that_cannot_be_written_is_no_failure(write: Write, commands: Commands) -> None:
+    name = write("""
+        from anarchon import MemoryBackend, Scheduler
+
+        class Odd:
+            def __repr__(self):
+                raise ValueError("no words for it")
+
+        scheduler = Scheduler(backend=MemoryBackend())
+        scheduler.add_job(Odd, "@daily", name="odd")
+    """)
+    told = commands("run-now", f"{name}:scheduler", "odd")
+    assert told.out
+    assert told.err == ""
+    assert commands("run-now", f"{name}:scheduler", "odd", "--json").json["status"] == "succeeded"
+
+
 def test_json_is_not_mixed_with_what_the_job_prints(write: Write, commands: Commands) -> None:
     name = write("""
         from anarchon import MemoryBackend, Scheduler

@@ -221,11 +221,14 @@ def test_starting_after_a_stop() -> None:
 
 def test_jobs_and_listeners_are_declared_before() -> None:
     scheduler = scheduler_of()
+    decorate = scheduler.on("failed")
     with scheduler.in_background():
         with pytest.raises(SchedulerStateError, match="before the scheduler starts"):
             scheduler.add_job(lambda: 8, NEVER, name="other")
         with pytest.raises(SchedulerStateError, match="before the scheduler starts"):
             scheduler.on("failed")(lambda: None)
+        with pytest.raises(SchedulerStateError, match="before the scheduler starts"):
+            decorate(lambda: None)
 
 
 @EACH

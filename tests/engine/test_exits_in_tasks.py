@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -120,6 +122,53 @@ async def test_an_exit_in_a_task_that_nobody_awaits_harms_nobody(
     assert [type(failure) for failure in failures] == [RuntimeError] * 2
     assert [type(failure and failure.__cause__) for failure in failures] == [kind] * 2
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+@each_exit
+@virtual
+async def test_an_exit_in_a_task_of_a_listener_is_the_listeners_failure(
+    world: World, error: Callable[[], BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def leave() -> None:
+        raise error()
+
+    async def listener() -> None:
+        await asyncio.gather(leave())
+
+    def declare(scheduler: Scheduler) -> None:
+        world.job(EVERY_MINUTE)(scheduler)
+        scheduler.on("started")(listener)
+
+    (instance,) = await world.start(declare)
+    await world.at(130)
+    assert await world.statuses() == ["succeeded"] * 2
+    assert instance.scheduler.health().running
+    assert [record.__dict__["event"] for record in caplog.records] == ["listener.failed"] * 2
+
+
+@virtual
+async def test_a_task_that_is_cancelled_before_its_first_step_is_no_reason_to_warn(
+    world: World,
+) -> None:
+    tasks: list[asyncio.Task[None]] = []
+
+    async def never() -> None:
+        raise AssertionError
+
+    async def body() -> None:
+        task = asyncio.create_task(never())
+        task.cancel()
+        tasks.append(task)
+
+    await world.start(lambda s: s.add_job(body, EVERY_MINUTE, name="job"))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        await world.at(130)
+        assert all(task.cancelled() for task in tasks)
+        tasks.clear()
+        gc.collect()
+    assert told == []
+    assert await world.statuses() == ["succeeded"] * 2
 
 
 @virtual

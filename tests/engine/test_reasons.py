@@ -81,6 +81,15 @@ def test_a_stretch_holds_for_each_slot_in_it_and_counts_as_one() -> None:
     assert reasons.counts("a") == {Reason.STORE_AWAY: 1}
 
 
+def test_a_stretch_does_not_hold_for_a_slot_in_it_that_was_run_after_all() -> None:
+    reasons = Reasons()
+    reasons.note_stretch("a", 10, 30, AWAY)
+    reasons.ran("a", "20")
+    assert reasons.of("a", "20", 20) is None
+    assert reasons.of("a", "25", 25) == AWAY
+    assert reasons.of("b", "20", 20) is None
+
+
 def test_the_newest_stretch_and_the_note_of_the_slot_itself_go_first() -> None:
     reasons = Reasons()
     reasons.note_stretch("a", 10, 30, AWAY)

@@ -125,8 +125,9 @@ def test_a_child_that_is_forked_while_much_is_ready_does_nothing_of_it(
     assert ended.returncode == 0, ended.stdout + ended.stderr[-2000:]
     # Neither a word of a child's, nor a warning of the parent's.
     assert ended.stdout == "True True True {70}\n"
-    told = (
-        "anarchon: a process that was forked inside a scheduler's event loop may not await anything"
-        " there; it is ended. Use subprocess, or end the child with os._exit()"
-    )
-    assert set(ended.stderr.splitlines()) == {told}
+    assert set(ended.stderr.splitlines()) == {
+        (
+            "anarchon: a process that was forked inside a scheduler's event loop may not await"
+            " anything there; it is ended. Use subprocess, or end the child with os._exit()"
+        )
+    }

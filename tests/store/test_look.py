@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from anarchon import RedisBackend, RunStatus
+from anarchon import RedisBackend, RunStatus, StoreError
 from anarchon.backends.base import JobFacts, Outcome, Overlap, Presence
 from anarchon.testing.conformance import Clock, Subject
 from anarchon.testing.conformance.subject import LEASE, WINDOW
@@ -355,3 +355,34 @@ def test_the_facts_of_a_server(start_server: StartServer, name: str, product: st
     assert (facts.eviction, facts.kept) == ("allkeys-lru", False)
     server.command("CONFIG", "SET", "maxmemory", "0")
     assert with_store(server.url, lambda store: store.facts()).eviction == ""
+
+
+def test_the_time_of_the_instances_is_the_servers(server: Server) -> None:
+    async def times(store: LeaseStore) -> list[int]:
+        before = await store.clock("", "", 0)
+        shown = (await store.instances()).time
+        return [before, shown, await store.clock("", "", 0)]
+
+    told = with_store(server.url, times)
+    assert told == sorted(told)
+    assert told[-1] - told[0] < 10_000
+
+
+def test_a_replica_does_not_tell_of_the_instances(start_server: StartServer) -> None:
+    """What it knows may be old: it would show as dead who is alive."""
+    primary = start_server("valkey9")
+    replica = start_server("valkey9", replica_of=primary)
+    assert with_store(primary.url, lambda store: store.instances()).instances == ()
+
+    async def ask(store: LeaseStore) -> None:
+        with pytest.raises(StoreError, match=r"(?i)read.?only"):
+            await store.instances()
+
+    async def main() -> None:
+        store = RedisBackend(redis=replica.url).connect(timeout=10)
+        try:
+            await ask(store)
+        finally:
+            await store.close()
+
+    asyncio.run(main())

@@ -127,10 +127,10 @@ class OpenRun:
 class ClaimAnswer:
     """The answer to a claim; what does not apply is 0 or None.
 
-    `state` is `WAITING` in a *won* answer where the run waited for this attempt: a retry, and no
-    takeover. `state` and `outcome` tell of a *done* run how it ended, and `floor` or `since` in
-    `settled` where nothing is stored of it any more. `left` says whether an attempt is left after
-    the present.
+    `outcome` of a *won* answer is that of the attempt before, if the run waited for this one: a
+    retry, and no takeover. `state` and `outcome` tell of a *done* run how it ended, and `floor` or
+    `since` in `settled` where nothing is stored of it any more. `left` says whether an attempt is
+    left after the present.
     """
 
     code: ClaimCode

@@ -269,12 +269,15 @@ class JobBook:
             return _about(ClaimCode.LATE, record, now, 0)
         if forbidden_until:
             return _about(ClaimCode.OVERLAP, record, now, forbidden_until - now)
-        won = self._grant(terms, ask, record.attempt + 1, record.max_attempts, record.trigger, now)
+        before = record.outcome if record.state is State.WAITING else Outcome.NONE
+        won = self._grant(
+            terms, ask, record.attempt + 1, record.max_attempts, record.trigger, now, before
+        )
         if record.state is State.RUNNING:
             self._add_result(
                 terms, ask.run, record.attempt, RunStatus.INTERRUPTED, record.end, "", record.fence
             )
-        return replace(_about(ClaimCode.WON, won, now, terms.lease), state=record.state)
+        return _about(ClaimCode.WON, won, now, terms.lease)
 
     # -- what they are made of ---------------------------------------------------------------
 
@@ -333,6 +336,7 @@ class JobBook:
         max_attempts: int,
         trigger: Trigger,
         now: int,
+        outcome_before: Outcome = Outcome.NONE,
     ) -> Record:
         self.fence = max(self.fence + 1, now)
         record = Record(
@@ -342,7 +346,7 @@ class JobBook:
             fence=self.fence,
             trigger=trigger,
             token=ask.token,
-            outcome=Outcome.NONE,
+            outcome=outcome_before,
             max_attempts=max_attempts,
             granted=terms.lease,
             runner=ask.runner,

@@ -229,7 +229,7 @@ class Pursuit:
     async def _won(self, asked: Asked[ClaimAnswer]) -> float | None:
         instance, answer = self._instance, asked.answer
         self._news.won(answer)
-        self._retries = self._retries or answer.state is State.WAITING
+        self._retries = answer.outcome not in {None, Outcome.NONE}
         held = self._held(asked)
         if instance.stopping:
             await self._give_back(held, answer)

@@ -11,6 +11,7 @@ from anarchon.testing.conformance.subject import (
     A,
     B,
     C,
+    D,
     Level,
     Subject,
     collect,
@@ -222,16 +223,19 @@ async def an_unstarted_run_has_a_last_chance(s: Subject) -> None:
 
 
 async def a_retry_is_told_from_a_takeover(s: Subject) -> None:
-    """Winning an attempt that the run waited for is a retry; one whose lease ended, a takeover."""
+    """An attempt that the run waited for is won with the outcome of the one before; others none."""
     first = await s.claim()
-    expect("the first attempt", first, code=ClaimCode.WON, state=State.RUNNING)
+    expect("the first attempt", first, code=ClaimCode.WON, outcome=Outcome.NONE)
     await s.finish(outcome=Outcome.FAILED, delay=0)
-    retry = await s.claim(token=B, seen=1)
-    expect("a retry", retry, code=ClaimCode.WON, attempt=2, state=State.WAITING)
-    expect("asked again", await s.claim(token=B, seen=1), attempt=2, state=State.RUNNING)
+    for what in ("a retry", "and asked again"):
+        retry = await s.claim(token=B, seen=1)
+        expect(what, retry, code=ClaimCode.WON, attempt=2, outcome=Outcome.FAILED)
     s.at(SLOT + 2 * LEASE)
     taken = await s.claim(token=C, seen=2)
-    expect("a takeover", taken, code=ClaimCode.WON, attempt=3, state=State.RUNNING)
+    expect("a takeover", taken, code=ClaimCode.WON, attempt=3, outcome=Outcome.NONE)
+    await s.release(token=C, kind=Outcome.UNSTARTED, delay=0)
+    again = await s.claim(token=D, seen=3)
+    expect("after a release", again, code=ClaimCode.WON, attempt=4, outcome=Outcome.UNSTARTED)
 
 
 CHECKS = collect(

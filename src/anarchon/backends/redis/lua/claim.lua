@@ -23,8 +23,8 @@
 --           fence, trigger, n, (run, attempt, rest) x n}; what does not apply is 0 or empty. The n
 --          runs are the job's other open ones that can still be had.
 --   early    before the slot: rest is how long to wait
---   won      attempt, max attempts, fence; letter W where the run waited for this attempt, so that
---            it is a retry and no takeover; a repeat by the same token renews the lease
+--   won      attempt, max attempts, fence; outcome is that of the attempt before, if the run waited
+--            for this one: a retry, no takeover; a repeat by the same token renews the lease
 --   running, waiting    somebody else's: attempt, rest of the lease or of the retry wait
 --   overlap  another run of the job forbids this one for rest
 --   done     letter and outcome tell how; outcome floor or since where nothing is stored
@@ -70,10 +70,10 @@ local function next_fence()
 end
 
 -- `active` first, so that a script that stops in the middle hides no open run.
-local function grant(attempt, max, with_trigger)
+local function grant(attempt, max, with_trigger, outcome_before)
   local r = {
     letter = 'R', open = true, attempt = attempt, max = max, finish = now + lease, granted = lease,
-    fence = next_fence(), trigger = with_trigger, token = token, outcome = '-', cancel = false,
+    fence = next_fence(), trigger = with_trigger, token = token, outcome = outcome_before, cancel = false,
     runner = runner,
   }
   redis.call('SADD', ACTIVE, run)
@@ -120,7 +120,7 @@ local function ask_first()
     if trigger == 's' and overlap == 'skip' then record_skip('o', 'skipped') end
     return answer('overlap', {rest = forbidden_until - now})
   end
-  local r = grant(1, max_attempts, trigger)
+  local r = grant(1, max_attempts, trigger, '-')
   redis.call('ZADD', SLOTS, order_of(run), run)
   record_attempt(r)
   trim(kept)
@@ -144,12 +144,11 @@ local function take_over(r)
   if seen ~= r.attempt then return answer_record('running', r, 0) end
   if now > deadline then return answer_record('late', r, 0) end
   if forbidden_until > 0 then return answer_record('overlap', r, forbidden_until - now) end
-  local won = grant(r.attempt + 1, r.max, r.trigger)
+  local won = grant(r.attempt + 1, r.max, r.trigger, r.letter == 'W' and r.outcome or '-')
   if r.letter == 'R' then
     add_result(run, r.attempt, 'interrupted', r.finish, '', r.fence, history_size)
   end
   record_attempt(won)
-  won.letter = r.letter
   return answer_record('won', won, lease)
 end
 

@@ -4,7 +4,8 @@
 -- closed  letter attempt end fence trigger token outcome
 --
 -- Letters: R running, W waiting (for a retry, or handed back); D done, X interrupted, C cancelled,
--- K never ran. Outcome is the last attempt's own: - none yet, s succeeded, f failed, t timed out,
+-- K never ran. Outcome is the last attempt's own (of an R that of the attempt
+-- before, if the run waited for the present one): - none yet, s succeeded, f failed, t timed out,
 -- n failed for good, c cancelled, r released, u released unstarted, i interrupted; of a K the
 -- reason: o overlap, p paused. `!` marks a run whose cancelling was asked for.
 local OPEN = '^([RW]) (%d+) (%d+) (%d+) (%d+) (%d+) ([scm]) (%S+) ([%-sftncrui])(!?) (.*)$'
