@@ -22,6 +22,7 @@ from anarchon.backends.base import (
 )
 from anarchon.backends.history import ATTEMPTS_READ_PER_RUN, Standing, compose, compose_run
 from anarchon.backends.reference import JobBook, Record
+from anarchon.runs import FARTHEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +142,7 @@ class MemoryStore:
     async def pause(self, job: str, until: int, note: str) -> Answer:
         """Hold back a job's scheduled runs."""
         with self._backend.lock:
-            self._backend.book(job).paused = (until, note)
+            self._backend.book(job).paused = (min(until, FARTHEST), note)
             return Answer(ok=True, time=self._now())
 
     async def resume(self, job: str) -> Answer:
