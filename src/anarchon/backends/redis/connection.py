@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CLOSING = 0.5
 """Seconds that a connection gets to close."""
+REPEATS = 2
+"""How often a call whose connection was lost is sent again: that may happen to the next one too."""
 CALLS_AT_ONCE = 16
 """How many calls of one connection are under way at once; the others wait their turn."""
 
@@ -75,12 +77,18 @@ class Connection:
                 # A connection that the server closed while it was idle shows at the next command.
                 # Every call may be repeated; but what this copy did stays unknown.
                 unknown = error
-            try:
-                return await self._again(client, called, parts, load=load)
-            except StoreRefused as error:
-                if unknown is not None:
-                    raise unknown from error
-                raise
+            left = REPEATS
+            while True:
+                try:
+                    return await self._again(client, called, parts, load=load)
+                except StoreRefused as error:
+                    if unknown is not None:
+                        raise unknown from error
+                    raise
+                except StoreUnavailable as error:
+                    unknown, left = error, left - 1
+                    if not left:
+                        raise
 
     @staticmethod
     async def _again(
