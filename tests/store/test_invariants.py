@@ -329,11 +329,11 @@ class Restarting(JobBook):
 BROKEN: dict[type[JobBook], str] = {
     NobodyElse: "S4",
     Trusting: "S5",
-    Forgetful: "S2|S3|S6",
+    Forgetful: "S2|S3|S5|S6",
     Impatient: "S1|S4|a live lease was not|done, though it is live|S6",
     Generous: "S3: too many|S2",
-    Forgiving: "S3: a token won twice|S6",
-    Restarting: "fences must grow|S7|S6",
+    Forgiving: "S3|S5|S6",
+    Restarting: "fences must grow|S4|S6|S7|done, though it is live",
 }
 
 
