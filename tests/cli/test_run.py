@@ -205,7 +205,6 @@ def test_restarted_it_runs_the_new_code(server: Server, write: Write, tmp_path: 
 
 
 def test_under_a_reloader_it_is_replaced_when_a_file_changes(write: Write, tmp_path: Path) -> None:
-    pytest.importorskip("watchfiles", reason="needs watchfiles: pip install watchfiles")
     source = tmp_path / "source"
     name = write(APP.format(url="", body="print('old', flush=True)"), "source.app")
     command = f"{sys.executable} -B -m anarchon run {name}:scheduler"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import io
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.support.world import World, virtual
 
-anyio: Any = pytest.importorskip("anyio", reason="needs anyio: pip install anyio")
+anyio: Any = importlib.import_module("anyio")
 
 ONCE = "1 12 * * *"
 
