@@ -93,7 +93,7 @@ def test_killed_worker_is_followed_by_another(valkey9: Server, tmp_path: Path) -
         app.send(signal.SIGTERM)
         app.wait_ended()
         app.assert_no_orphans()
-        assert_each_attempt_once(app.log)
+        assert_each_attempt_once(app.log, after_a_kill=True)
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=slower), signal.SIGINT])

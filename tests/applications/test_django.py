@@ -149,7 +149,7 @@ def test_killed_worker_is_followed_by_another(project: Project) -> None:
         app.send(signal.SIGTERM)
         assert app.wait_ended() == 0
         app.assert_no_orphans()
-        assert_each_attempt_once(app.log)
+        assert_each_attempt_once(app.log, after_a_kill=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=slower)])
