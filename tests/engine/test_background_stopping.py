@@ -8,7 +8,14 @@ import threading
 import pytest
 
 from anarchon import ConfigurationError, SchedulerStateError
-from tests.engine.backgrounds import PATIENCE, ended, in_thread, own_threads, scheduler_of
+from tests.engine.backgrounds import (
+    PATIENCE,
+    ended,
+    eventually,
+    in_thread,
+    own_threads,
+    scheduler_of,
+)
 
 
 @pytest.mark.parametrize("timeout", [-1, "5", float("nan")])
@@ -64,3 +71,18 @@ def test_calls_while_it_stops_end_one_way_or_another() -> None:
             assert ended(thread)
             (error,) = told_
             assert isinstance(error, SchedulerStateError)
+
+
+def test_its_thread_ends_when_a_listener_has_stopped_the_scheduler() -> None:
+    scheduler = scheduler_of()
+
+    @scheduler.on("succeeded")
+    async def stop() -> None:
+        await scheduler.stop()
+
+    background = scheduler.in_background()
+    background.start()
+    assert background.run_now("job") == 7
+    assert eventually(lambda: own_threads() == []), own_threads()
+    background.stop()
+    assert not background.health().running

@@ -58,6 +58,7 @@ def _end_at_once_when_told_again() -> None:
     """A further signal finds nothing left to stop."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        # The process ends here in any case, with whatever of its output can still be written.
         with contextlib.suppress(Exception):
             logging.shutdown()
             sys.stdout.flush()
